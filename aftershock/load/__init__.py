@@ -1,0 +1,1 @@
+"""Open-loop load on the inference service: arrivals, requests, grading, records, live metrics."""

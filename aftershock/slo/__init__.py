@@ -1,0 +1,1 @@
+"""OpenSLO documents -> objectives -> verdicts. No I/O but files it is handed."""

@@ -1,0 +1,125 @@
+"""An objective: one row of the compliance table, as the judge and the collector see it. Value types; no I/O.
+
+PromQL in here is still a template: `{{ phase }}` and `{{ window }}` are filled in for each phase when it is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from aftershock.windows import Phase
+
+
+class Op(StrEnum):
+    """Comparison of a value with the objective's, as OpenSLO spells it."""
+
+    LTE = "lte"
+    GTE = "gte"
+    LT = "lt"
+    GT = "gt"
+
+    @property
+    def symbol(self) -> str:
+        """As a reader expects it: `<=` and so on."""
+        return {"lte": "<=", "gte": ">=", "lt": "<", "gt": ">"}[self.value]
+
+    def holds(self, value: float, bound: float) -> bool:
+        """Whether `value <op> bound`; False for NaN."""
+        match self:
+            case Op.LTE:
+                return value <= bound
+            case Op.GTE:
+                return value >= bound
+            case Op.LT:
+                return value < bound
+            case Op.GT:
+                return value > bound
+
+
+@dataclass(frozen=True)
+class ScalarIndicator:
+    """A PromQL expression with exactly one sample as its answer, taken as it is.
+
+    Without `samples` (PromQL of the number of observations behind it) no interval and no sample size is known, and
+    the verdict rests on the point.
+    """
+
+    query: str
+    samples: str | None = None
+
+
+@dataclass(frozen=True)
+class QuantileIndicator:
+    """A quantile of a classic Prometheus histogram, from the increase of its buckets over the window.
+
+    `histogram` is the series without `_bucket`, with its selector: `name{label="value"}`. `scale` converts to the unit
+    shown (1000: seconds to milliseconds).
+    """
+
+    histogram: str
+    quantile: float
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class RatioIndicator:
+    """A share, from counts over the window. Exactly one of `good` and `bad` is given, as PromQL, and `total`.
+
+    The value is good/total, or bad/total, times `scale` (100: percent).
+    """
+
+    total: str
+    good: str | None = None
+    bad: str | None = None
+    scale: float = 100.0
+
+
+@dataclass(frozen=True)
+class RecoveryIndicator:
+    """Seconds from the end of the fault until `query` holds again for `windows` consecutive steps of `step_s`.
+
+    `query` is PromQL over all phases, evaluated as a range; steps without an answer (no traffic) neither hold nor break.
+    Never seen: censored, at least the time that was watched.
+    """
+
+    query: str
+    op: Op
+    bound: float
+    windows: int = 3
+    step_s: float = 1.0
+
+
+Indicator = ScalarIndicator | QuantileIndicator | RatioIndicator | RecoveryIndicator
+
+
+class Compare(StrEnum):
+    """What of a phase is held against the objective."""
+
+    VALUE = "value"
+    DROP = "drop"
+    """Baseline minus phase, in the indicator's unit: what was lost."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One row: `indicator <op> value`, in the phases named."""
+
+    name: str
+    display: str
+    unit: str
+    op: Op
+    value: float
+    indicator: Indicator
+    phases: tuple[Phase, ...] = (Phase.CHAOS,)
+    compare: Compare = Compare.VALUE
+    severity: str = "critical"
+    min_samples: int = 0
+    service: str = ""
+    source: str = ""
+    """Where it was read: `file:line`."""
+
+    @property
+    def target(self) -> str:
+        """`<= 800 ms`, for tables."""
+        return f"{self.op.symbol} {self.value:g}{f' {self.unit}' if self.unit else ''}"
