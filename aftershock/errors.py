@@ -7,6 +7,7 @@
     │   ├── EngineError           a ChaosEngine that cannot be what was meant
     │   ├── SpecError             an SLO document: file, line, path and reason
     │   └── DatasetError          a data set: file, line and field
+    ├── GateError                 the verdict is not PASS, and that was to fail       exit 1
     └── InfrastructureError       the surroundings failed, so there is no verdict    exit 4
         ├── StackError            a part of the embedded stack
         ├── TargetError           the inference service cannot be reached at all
@@ -69,6 +70,12 @@ class SpecError(InputError):
 
 class DatasetError(InputError):
     """A data set; the message starts with `file:line: field:`."""
+
+
+class GateError(AftershockError):
+    """The run worked, its verdict is not PASS, and the user asked for that to fail the pipeline."""
+
+    exit_code = ExitCode.FAIL
 
 
 class InfrastructureError(AftershockError):

@@ -87,7 +87,7 @@ class Experiment(BaseModel):
     )
     fault: str = Field("pod-delete", description="Fault template, see `aftershock faults`; none: a control run")
     fault_parameters: FaultParameters = Field(
-        {"PODS_AFFECTED_PERC": "50"},
+        {},
         description="Tunables of the fault under Litmus' names, as a JSON object",
     )
     baseline_s: float = Field(20.0, ge=1, le=86_400, description="Length of the baseline phase, seconds")

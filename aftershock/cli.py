@@ -1,0 +1,159 @@
+"""The command line: parse, call, print. Flags of `run` are made from the models, so that nothing is said twice."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+
+from aftershock import __version__
+from aftershock.errors import AftershockError, ExitCode, InputError
+from aftershock.experiment import Experiment, resolve
+from aftershock.stack.settings import StackSettings
+
+RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of all runs.")
+SET_BY_RUN = {"stack", "scrape_interval_s", "model"}
+"""Fields of StackSettings that come from the experiment, or of Experiment that `run` itself fills in."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__)
+def cli() -> None:
+    """Does your inference service keep its SLO under chaos?
+
+    Exit codes: 0 all PASS, 1 a FAIL, 2 bad input, 3 INCONCLUSIVE or NO_DATA, 4 infrastructure error.
+    """
+
+
+def flags_of(model: type[BaseModel], skip: frozenset[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """One flag for each field of `model`; values go to the model as text, so that it alone decides what is valid."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name, field in reversed(model.model_fields.items()):
+            if name in skip:
+                continue
+            flag = f"--{name.replace('_', '-')}"
+            if field.annotation is bool:
+                flag = f"{flag}/--no-{name.replace('_', '-')}"
+            kind = {} if field.annotation is bool else {"metavar": "VALUE"}
+            text = f"{field.description}.  [default: {field.default}]"
+            command = click.option(flag, name, default=None, help=text, **kind)(command)
+        return command
+
+    return add
+
+
+@cli.command()
+@click.option("-f", "--file", type=click.Path(path_type=Path), help="Experiment as YAML; flags and environment win.")
+@RUNS
+@flags_of(Experiment, frozenset({"stack"}))
+@flags_of(StackSettings, frozenset({"model", "scrape_interval_s"}))
+def run(file: Path | None, runs: Path, **given: Any) -> int:
+    """Run an experiment on the embedded stack and print its compliance table."""
+    from aftershock.console import Console
+    from aftershock.run import Interrupted, RunOptions
+    from aftershock.run import run as run_experiment
+
+    flags = {name: value for name, value in given.items() if value is not None}
+    stack = {name: flags.pop(name) for name in list(flags) if name not in Experiment.model_fields}
+    options = RunOptions(
+        experiment=resolve(flags=flags, environment=os.environ, file=file),
+        stack=StackSettings.checked(stack),
+        runs=runs,
+    )
+    try:
+        return run_experiment(options, Console(sys.stdout))
+    except Interrupted as interrupted:
+        return interrupted.exit_code
+
+
+@cli.command()
+@RUNS
+def cleanup(runs: Path) -> int:
+    """End what dead runs left running, revert their faults, and put their records in place."""
+    from aftershock.rundir import RunDirectory, gather
+    from aftershock.stack.cleanup import cleanup as end_leftovers
+
+    ended = end_leftovers(runs)
+    for path in sorted(runs.glob("*/artifacts")):
+        if not (path.parent / "verdict.json").exists():
+            ended += [f"{path.parent.name}: kept {name}" for name in gather(RunDirectory(path.parent.absolute()))]
+    click.echo("\n".join(ended) or "nothing was left")
+    return ExitCode.PASS
+
+
+@cli.command()
+@click.argument("run_directory", type=click.Path(path_type=Path))
+def stop(run_directory: Path) -> int:
+    """Stop the fault of a run that is going on; the run goes on to its verdict."""
+    from aftershock.chaos.local.live import stop_engines
+
+    stopped = stop_engines(run_directory / "stack")
+    if not stopped:
+        raise InputError(f"{run_directory}: no fault is running there; give the directory of a run that works now")
+    click.echo("\n".join(f"engineState: stop written to {path}" for path in stopped))
+    return ExitCode.PASS
+
+
+@cli.command()
+@click.argument("name", required=False)
+def faults(name: str | None) -> int:
+    """List the faults, or explain one."""
+    from aftershock.chaos.template import describe, list_text, load_fault
+
+    click.echo(describe(load_fault(name)) if name else list_text())
+    return ExitCode.PASS
+
+
+@cli.command()
+@click.argument("name")
+@click.option("-p", "--parameter", "parameters", multiple=True, metavar="KEY=VALUE", help="A tunable of the fault.")
+@click.option("--namespace", default=None, help="Namespace of the target.")
+@click.option("--label", default=None, help="One key=value label of the target.")
+@click.option("--kind", default=None, help="Kind of the target.")
+def render(name: str, parameters: tuple[str, ...], **target: str | None) -> int:
+    """Print the ChaosEngine that a fault renders to."""
+    from aftershock.steps import render_engine
+
+    wrong = [text for text in parameters if "=" not in text]
+    if wrong:
+        raise InputError(f"-p {wrong[0]}: must be KEY=VALUE")
+    flags: dict[str, Any] = {key: value for key, value in target.items() if value is not None}
+    flags |= {"fault": name, "fault_parameters": dict(text.split("=", 1) for text in parameters), "run_id": "manual"}
+    click.echo(render_engine(resolve(flags=flags, environment={})), nl=False)
+    return ExitCode.PASS
+
+
+@cli.command()
+@click.argument("run_directory", type=click.Path(path_type=Path))
+@click.option("--slo", default=None, help="Another SLO document: name or file.  [default: the run's own]")
+@click.option("--policy", type=click.Choice(["strict", "point"]), default=None, help="Another policy.")
+def judge(run_directory: Path, slo: str | None, policy: str | None) -> int:
+    """Judge a finished run again, from what it measured; no server is needed."""
+    from aftershock.evidence import conclusion
+    from aftershock.rundir import RunDirectory
+
+    text, code = conclusion(RunDirectory.existing(run_directory), slo=slo, policy=policy, again=True)
+    click.echo(text)
+    return code
+
+
+def main() -> None:
+    """Entry point: one clear line for what is wrong, and the exit code of `errors.ExitCode`."""
+    try:
+        sys.exit(cli.main(standalone_mode=False))
+    except click.ClickException as error:
+        click.echo(f"error: {error.format_message()}", err=True)
+        sys.exit(ExitCode.BAD_INPUT)
+    except AftershockError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        sys.exit(ExitCode.PASS)

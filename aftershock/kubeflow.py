@@ -1,0 +1,118 @@
+"""Kubeflow Pipelines: the only place that knows kfp. Runs a compiled package on this machine, in a process of its own.
+
+Its own process, because kfp's local runner keeps its configuration in globals, patches `print`, and leaves the children
+of its tasks behind when it is told to stop. Here the runner and all its tasks are one process group, which ends as a
+whole: on `stop`, and (by the pipe on its standard input) when the process that started it dies, however it died.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aftershock.errors import PipelineError
+from aftershock.files import write_json
+
+TASK_GRACE_S = 15.0
+"""How long a task may take to revert its fault and write its records after SIGTERM."""
+
+
+class LocalPipeline:
+    """A compiled package that runs under `kfp.local`, task after task, each in a subprocess."""
+
+    def __init__(
+        self, package: Path, parameters: Mapping[str, Any], root: Path, log: Path, environment: Mapping[str, str]
+    ) -> None:
+        """Start it. `root` takes the outputs, `log` all that the runner and its tasks print."""
+        if not package.is_file():
+            raise PipelineError(f"{package}: the compiled pipeline is missing; run `make compile`")
+        arguments = root.parent / "parameters.json"
+        write_json(arguments, dict(parameters))
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "aftershock.kubeflow", str(package), str(root), str(arguments)],
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+        self.log = log
+
+    @property
+    def pid(self) -> int:
+        """Of the runner, and of its process group."""
+        return self._process.pid
+
+    def poll(self) -> bool | None:
+        """None while it runs; then whether every task succeeded."""
+        code = self._process.poll()
+        return None if code is None else code == 0
+
+    def stop(self, grace_s: float = TASK_GRACE_S) -> None:
+        """End the runner and its tasks: SIGTERM, so that a fault is reverted and records are written; later SIGKILL."""
+        self._signal(signal.SIGTERM)
+        deadline = time.monotonic() + grace_s
+        while self._group_lives() and time.monotonic() < deadline:
+            self._process.poll()
+            time.sleep(0.05)
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+        if self._process.stdin:
+            self._process.stdin.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            return
+
+    def _group_lives(self) -> bool:
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of standard input, which comes when the parent has died, then end the whole group."""
+    while os.read(0, 1024):  # not through sys.stdin, whose lock would be held when the interpreter ends
+        pass
+    os.killpg(0, signal.SIGTERM)
+
+
+def _run(package: str, root: str, arguments: str) -> int:
+    import warnings
+
+    warnings.simplefilter("ignore")  # of kfp about itself; our own code is held to none by its tests
+    from kfp import components, local
+
+    local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root, raise_on_error=True)
+    pipeline = components.load_component_from_file(package)
+    parameters = json.loads(Path(arguments).read_text(encoding="utf-8"))
+    try:
+        pipeline(**parameters)
+    except RuntimeError as error:
+        # The runner's word for "a task failed". Which one and why is in the journal, written by the task itself.
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def main() -> int:
+    """Entry of the child process: PACKAGE ROOT PARAMETERS.json."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    return _run(*sys.argv[1:4])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""One run on this machine, from the experiment to the exit code: the story of the product on one screen."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from aftershock.console import Console, Journal
+from aftershock.errors import ExitCode, InfrastructureError, InputError, PipelineError
+from aftershock.evidence import conclusion
+from aftershock.experiment import EMBEDDED, NO_FAULT, Experiment
+from aftershock.files import data_folder
+from aftershock.kubeflow import LocalPipeline
+from aftershock.progress import JOURNAL_VARIABLE
+from aftershock.rundir import RunDirectory, gather, new_run_id
+from aftershock.stack.cleanup import cleanup, register_process
+from aftershock.stack.settings import StackSettings
+from aftershock.stack.stack import StackState, running_stack
+from aftershock.steps import render_engine
+
+PACKAGE = Path("slo_chaos") / "pipeline.yaml"
+POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What `aftershock run` was asked for."""
+
+    experiment: Experiment
+    stack: StackSettings
+    runs: Path
+
+
+def run(options: RunOptions, console: Console) -> ExitCode:
+    """Check, start the stack, run the compiled pipeline, stop the stack, show the table.
+
+    Raises AftershockError with one clear line. Whatever happens, what was started is stopped, the fault is reverted,
+    and the records that exist are under their names in the run directory.
+    """
+    experiment = checked(options.experiment)
+    for ended in cleanup(options.runs):
+        console.line("cleanup", ended)
+    directory = RunDirectory.create(options.runs, experiment.run_id)
+    console.line("run", f"{experiment.run_id}  in {shown(directory.path)}")
+    with interruptible(console):
+        try:
+            with placed(experiment, options.stack, directory, console) as (experiment, secrets):
+                journal = follow(experiment, secrets, directory, console)
+        finally:
+            gather(directory)
+    return conclude(directory, journal, console)
+
+
+def checked(experiment: Experiment) -> Experiment:
+    """All that can be known to be wrong before anything is started, and files the pipeline needs taken in.
+
+    Raises InputError.
+    """
+    from aftershock.load.dataset import load_dataset
+    from aftershock.slo.openslo import load_slos, read_slo_text
+
+    if experiment.run_id == "auto":
+        experiment = experiment.model_copy(update={"run_id": new_run_id()})
+    load_slos(experiment.slo)
+    load_dataset(experiment.dataset)
+    render_engine(experiment)
+    if experiment.fault != NO_FAULT and experiment.target_url != EMBEDDED:
+        raise InputError(
+            f"fault={experiment.fault}: backend {experiment.backend} acts on the embedded stack, but target_url is "
+            f"{experiment.target_url}; use --fault none to measure it without a fault"
+        )
+    # A path on this disk means nothing to a pod: the pipeline gets the text.
+    return experiment.model_copy(update={"slo": read_slo_text(experiment.slo)})
+
+
+@contextmanager
+def placed(
+    experiment: Experiment, settings: StackSettings, directory: RunDirectory, console: Console
+) -> Iterator[tuple[Experiment, Mapping[str, str]]]:
+    """The experiment with the addresses of a running embedded stack, if it asks for one, and the store's secrets."""
+    if not experiment.needs_stack():
+        yield experiment, {}
+        return
+    began = time.monotonic()
+    console.line("stack", "starting model servers, gateway, Prometheus and object store")
+    settings = settings.model_copy(
+        update={"model": experiment.model, "scrape_interval_s": experiment.scrape_interval_s}
+    )
+    with running_stack(settings, directory.path, experiment.run_id) as stack:
+        console.line("stack", f"{described(stack)}; ready in {time.monotonic() - began:.1f} s")
+        yield addressed(experiment, stack, directory), store_secrets(stack)
+        console.line("stack", "stopping")
+
+
+def addressed(experiment: Experiment, stack: StackState, directory: RunDirectory) -> Experiment:
+    """`embedded` replaced by where the parts of the stack really are."""
+    embedded = {
+        "target_url": stack.gateway.url,
+        "prometheus_url": stack.prometheus_url,
+        "store_endpoint": stack.store.endpoint if stack.store else "none",
+    }
+    update: dict[str, Any] = {name: value for name, value in embedded.items() if getattr(experiment, name) == EMBEDDED}
+    update |= {"stack": str(directory.stack_state), "metrics_port": stack.metrics_port}
+    return experiment.model_copy(update=update)
+
+
+def store_secrets(stack: StackState) -> dict[str, str]:
+    """Credentials of the embedded store as variables: parameters of a pipeline are stored and shown."""
+    if stack.store is None:
+        return {}
+    return {
+        "AFTERSHOCK_STORE_ACCESS_KEY": stack.store.access_key,
+        "AFTERSHOCK_STORE_SECRET_KEY": stack.store.secret_key,
+    }
+
+
+def follow(experiment: Experiment, secrets: Mapping[str, str], directory: RunDirectory, console: Console) -> Journal:
+    """Run the compiled package and show its progress until it ends; stop it if this is interrupted."""
+    journal = Journal(directory.journal)
+    pipeline = LocalPipeline(
+        data_folder("pipelines") / PACKAGE,
+        experiment.model_dump(mode="json"),
+        root=directory.artifacts,
+        log=directory.logs / "pipeline.log",
+        environment={**secrets, JOURNAL_VARIABLE: str(directory.journal)},
+    )
+    try:
+        register_process(directory.path, pipeline.pid)
+        while (succeeded := pipeline.poll()) is None:
+            time.sleep(POLL_S)
+            for event in journal.new_events():
+                console.show(event)
+    finally:
+        pipeline.stop()
+        for event in journal.new_events():
+            console.show(event)
+    if not succeeded and journal.error is None and not list(directory.artifacts.glob("*/judge/judgement")):
+        raise PipelineError(f"the pipeline failed; the reason is in {shown(pipeline.log)}")
+    return journal
+
+
+def conclude(directory: RunDirectory, journal: Journal, console: Console) -> ExitCode:
+    """Show the table and where the report is; the verdict's exit code, or that of what went wrong."""
+    code = None
+    if directory.verdict.exists():
+        text, code = conclusion(directory)
+        console.text(text)
+        if directory.report.exists():
+            console.line("report", shown(directory.report))
+    if journal.error is not None:
+        message, code = journal.error
+        raise (InputError if code is ExitCode.BAD_INPUT else InfrastructureError)(message)
+    if code is None:
+        raise PipelineError(f"the pipeline ended without a verdict; see {shown(directory.logs / 'pipeline.log')}")
+    return code
+
+
+def described(stack: StackState) -> str:
+    """`2 model servers behind http://127.0.0.1:40001, Prometheus at http://127.0.0.1:40003`."""
+    store = f", object store at {stack.store.endpoint}" if stack.store else ""
+    return f"{len(stack.pods)} model servers behind {stack.gateway.url}, Prometheus at {stack.prometheus_url}{store}"
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be given."""
+    try:
+        return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    except FileNotFoundError:
+        return str(path)
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM came; `exit_code` is what the process ends with."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = ExitCode(128 + number)
+
+
+@contextmanager
+def interruptible(console: Console) -> Iterator[None]:
+    """Turn the first SIGINT or SIGTERM into Interrupted; later ones do not disturb the clean-up."""
+    told = False
+
+    def tell(number: int, frame: FrameType | None) -> None:
+        nonlocal told
+        if told:
+            console.line("stopping", "still reverting and stopping; please wait")
+            return
+        told = True
+        console.line("stopping", f"{signal.Signals(number).name}: reverting the fault, keeping the records")
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

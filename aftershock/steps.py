@@ -1,0 +1,327 @@
+"""The steps of a run, one function a pipeline component. Read them in this order and you know what a run does.
+
+Each takes the paths of its inputs and outputs, does its work through one package of the library, and says what it does
+through `progress.emit`. Errors of our tree are said there too, since all that a pipeline reports is that a task failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from aftershock.errors import AftershockError, ExitCode, GateError, PipelineError
+from aftershock.experiment import EMBEDDED, NO_FAULT, Experiment, load_experiment, validate
+from aftershock.files import read_json, write_json, write_text
+from aftershock.progress import emit
+from aftershock.rundir import new_run_id
+from aftershock.windows import Phase, Window
+
+if TYPE_CHECKING:
+    from aftershock.chaos.backend import ChaosEvent, ChaosOutcome
+    from aftershock.load.engine import LoadPlan, LoadResult
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INJECTION_ALLOWANCE_S = 180.0
+"""How long a backend may take to inject and to finish beyond the fault's own duration. Litmus needs about 30 s; pods of
+large models need minutes to become ready again, which it waits for."""
+
+
+def step(function: Callable[P, R]) -> Callable[P, R]:
+    """Say that a step begins, and why it failed."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        emit("step", name=function.__name__)
+        try:
+            return function(*args, **kwargs)
+        except AftershockError as error:
+            emit("error", type=type(error).__name__, message=str(error), exit_code=int(error.exit_code))
+            raise
+        except Exception as error:
+            message = f"{function.__name__}: {type(error).__name__}: {error}; see the log of the step"
+            emit("error", type=PipelineError.__name__, message=message, exit_code=int(ExitCode.INFRASTRUCTURE))
+            raise
+
+    return wrapped
+
+
+@step
+def render(parameters: Mapping[str, Any], *, experiment_out: Path, engine_out: Path) -> None:
+    """Check the experiment, render its ChaosEngine, and refuse what cannot work before any load is sent.
+
+    Raises InputError for what the user can mend, InfrastructureError for what does not answer.
+    """
+    experiment = validate(parameters, "pipeline parameters")
+    if experiment.run_id == "auto":
+        experiment = experiment.model_copy(update={"run_id": new_run_id()})
+    write_text(experiment_out, experiment.to_yaml())
+    engine = render_engine(experiment)
+    write_text(engine_out, engine)
+    _preflight(experiment, engine)
+
+
+def render_engine(experiment: Experiment) -> str:
+    """The experiment's ChaosEngine as YAML; a comment alone for a control run."""
+    if experiment.fault == NO_FAULT:
+        return "# control run: no fault is injected\n"
+    from aftershock.chaos.render import render as render_template
+
+    return render_template(experiment)
+
+
+def _preflight(experiment: Experiment, engine_text: str) -> None:
+    from aftershock.chaos.backend import create_backend
+    from aftershock.chaos.engine import parse_engine
+    from aftershock.load.engine import check_target
+    from aftershock.metrics.collect import check_queries
+    from aftershock.metrics.prometheus import PrometheusClient
+    from aftershock.slo.openslo import load_slos
+
+    objectives = load_slos(experiment.slo)
+    for name in ("target_url", "prometheus_url", "store_endpoint"):
+        if getattr(experiment, name) == EMBEDDED:
+            raise PipelineError(f"{name}=embedded: there is no embedded stack here; `aftershock run` starts one")
+    if experiment.fault != NO_FAULT:
+        create_backend(experiment).preflight(parse_engine(engine_text, "rendered engine"))
+    asyncio.run(check_target(_plan(experiment, Phase.BASELINE, Path("unused"))))
+    check_queries(objectives, PrometheusClient(experiment.prometheus_url))
+
+
+@step
+def load(experiment_path: Path, phase: str, *, records_out: Path, window_out: Path) -> None:
+    """Send the load of a phase without a fault; write its records, its window and how well the generator kept up."""
+    from aftershock.load.engine import run_load
+
+    experiment = _read_experiment(experiment_path)
+    plan = _plan(experiment, Phase(phase), records_out)
+    emit("phase", phase=phase, seconds=plan.seconds)
+    result = _run_until_told(run_load(plan, on_progress=_say_load(plan)))
+    _write_window(window_out, result.window, result)
+
+
+@step
+def chaos(experiment_path: Path, engine_path: Path, *, records_out: Path, window_out: Path, outcome_out: Path) -> None:
+    """Send the load while the fault is injected, and write what both did.
+
+    Raises ChaosError after everything is written if the fault could not be injected or reverted as asked.
+    """
+    experiment = _read_experiment(experiment_path)
+    plan = _plan(experiment, Phase.CHAOS, records_out)
+    emit("phase", phase=plan.phase.value, seconds=plan.seconds)
+    engine = None if experiment.fault == NO_FAULT else engine_path.read_text(encoding="utf-8")
+    result, outcome = _run_until_told(_disturb(experiment, engine, plan))
+    window = result.window
+    if outcome is not None:
+        window = replace(window, injected_at=outcome.injected_at, reverted_at=outcome.reverted_at)
+    _write_window(window_out, window, result)
+    write_json(outcome_out, outcome.to_dict() if outcome else {})
+    if outcome is not None and outcome.verdict == "Error":
+        from aftershock.errors import ChaosError
+
+        code = outcome.error_code or "GENERIC_ERROR"
+        raise ChaosError(f"{experiment.fault}: {code}: {outcome.reason}; the fault is reverted, records are kept", code)
+
+
+async def _disturb(
+    experiment: Experiment, engine_text: str | None, plan: LoadPlan
+) -> tuple[LoadResult, ChaosOutcome | None]:
+    """Load and fault together. The load goes on until the fault is over and `chaos_s` have passed since it began.
+
+    The fault is reverted before this returns or raises, whatever happens to the load.
+    """
+    from aftershock.chaos.backend import create_backend
+    from aftershock.chaos.engine import parse_engine
+    from aftershock.load.engine import run_load
+
+    if engine_text is None:
+        return await run_load(plan, on_progress=_say_load(plan)), None
+
+    loop = asyncio.get_running_loop()
+    started, injected, enough = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    stop_fault = threading.Event()
+
+    def on_event(event: ChaosEvent) -> None:
+        emit("chaos", reason=event.reason, message=event.message, type=event.type)
+        if event.reason == "ChaosInject":
+            loop.call_soon_threadsafe(injected.set)
+
+    engine = parse_engine(engine_text, "rendered engine")
+    backend = create_backend(experiment)
+    bounded = replace(plan, seconds=plan.seconds + INJECTION_ALLOWANCE_S)
+    sending = asyncio.create_task(run_load(bounded, stop=enough, on_start=started.set, on_progress=_say_load(plan)))
+    await asyncio.wait({sending, asyncio.create_task(started.wait())}, return_when=asyncio.FIRST_COMPLETED)
+    if sending.done():
+        sending.result()  # raises: no fault without load
+    disturbing = asyncio.create_task(asyncio.to_thread(backend.run, engine, stop_fault, on_event))
+    try:
+        first = asyncio.create_task(injected.wait())
+        await asyncio.wait({sending, disturbing, first}, return_when=asyncio.FIRST_COMPLETED)
+        if injected.is_set():
+            await asyncio.wait({sending}, timeout=plan.seconds)
+        await asyncio.wait({sending, disturbing}, return_when=asyncio.FIRST_COMPLETED)
+        enough.set()
+        return await sending, await disturbing
+    finally:
+        stop_fault.set()
+        await asyncio.gather(disturbing, return_exceptions=True)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+@step
+def collect(experiment_path: Path, window_paths: Sequence[Path], *, metrics_out: Path, windows_out: Path) -> None:
+    """Ask Prometheus for every objective over every phase; write one tidy frame and the windows.
+
+    A Prometheus that does not answer is no error here: its rows say so, and the judge makes NO_DATA of them.
+    """
+    from aftershock.files import atomic_path
+    from aftershock.metrics.collect import collect as ask
+    from aftershock.metrics.prometheus import PrometheusClient
+    from aftershock.slo.openslo import load_slos
+
+    experiment = _read_experiment(experiment_path)
+    entries = [read_json(path) for path in window_paths]
+    windows = [Window.from_dict(entry) for entry in entries]
+    frame = ask(
+        load_slos(experiment.slo),
+        windows,
+        PrometheusClient(experiment.prometheus_url),
+        scrape_interval_s=experiment.scrape_interval_s,
+    )
+    unreachable = frame["status"].eq("unreachable")
+    if unreachable.any():
+        emit("warning", message=f"{experiment.prometheus_url}: {frame.loc[unreachable, 'detail'].iloc[0]}")
+    write_json(windows_out, entries)
+    with atomic_path(metrics_out) as temporary:
+        frame.to_parquet(temporary)
+
+
+@step
+def judge(
+    experiment_path: Path,
+    *,
+    metrics: Path,
+    windows: Path,
+    outcome: Path,
+    records: Sequence[Path],
+    judgement_out: Path,
+) -> str:
+    """Hold what was measured against the SLO; write the verdicts and return the worst of them."""
+    from aftershock.evidence import Evidence
+
+    judgement = Evidence.read(
+        experiment_path, metrics=metrics, windows=windows, outcome=outcome, records=records
+    ).judge()
+    write_json(judgement_out, judgement.to_dict())
+    return judgement.verdict.value
+
+
+@step
+def report(
+    experiment_path: Path,
+    *,
+    judgement: Path,
+    metrics: Path,
+    windows: Path,
+    outcome: Path,
+    records: Sequence[Path],
+    table_out: Path,
+    summary_out: Path,
+    page_out: Path,
+) -> dict[str, float]:
+    """Write the table and the report, keep them in the history, and return the finite numbers for KFP's Metrics.
+
+    A store that does not answer costs the run its place in the history, not its report: that is a warning.
+    """
+    from aftershock.evidence import Evidence
+    from aftershock.report.table import to_kfp_metrics
+    from aftershock.slo.verdict import Judgement
+
+    evidence = Evidence.read(experiment_path, metrics=metrics, windows=windows, outcome=outcome, records=records)
+    verdicts = Judgement.from_dict(read_json(judgement))
+    files = evidence.report(verdicts)
+    for path, name in ((table_out, "slo_table.csv"), (summary_out, "report.md"), (page_out, "report.html")):
+        write_text(path, files[name])
+    evidence.publish(files | {"verdict.json": judgement.read_text(encoding="utf-8")})
+    return to_kfp_metrics(verdicts)
+
+
+@step
+def gate(verdict: str, enabled: bool) -> None:
+    """Fail if asked to and the verdict is not PASS. Raises GateError."""
+    if enabled and verdict != "PASS":
+        raise GateError(f"verdict {verdict}: the run is failed because gate is true")
+
+
+def _read_experiment(path: Path) -> Experiment:
+    return load_experiment(path.read_text(encoding="utf-8"), "experiment")
+
+
+def _plan(experiment: Experiment, phase: Phase, records: Path) -> LoadPlan:
+    from aftershock.load.dataset import load_dataset
+    from aftershock.load.engine import LoadPlan
+
+    seconds = {
+        Phase.BASELINE: experiment.baseline_s,
+        Phase.CHAOS: experiment.chaos_s,
+        Phase.RECOVERY: experiment.recovery_s,
+    }
+    return LoadPlan(
+        phase=phase,
+        target_url=experiment.target_url,
+        model=experiment.model,
+        protocol=experiment.protocol,
+        rate=experiment.rate,
+        arrivals=experiment.arrivals,
+        seconds=seconds[phase],
+        items=load_dataset(experiment.dataset),
+        max_tokens=experiment.max_tokens,
+        temperature=experiment.temperature,
+        request_timeout_s=experiment.request_timeout_s,
+        seed=experiment.seed,
+        records_path=records,
+        metrics_port=experiment.metrics_port,
+        scrape_interval_s=experiment.scrape_interval_s,
+    )
+
+
+def _say_load(plan: LoadPlan) -> Callable[[Any], None]:
+    def say(progress: Any) -> None:
+        emit("load", phase=plan.phase.value, seconds=plan.seconds, **progress.to_dict())
+
+    return say
+
+
+def _write_window(path: Path, window: Window, result: LoadResult) -> None:
+    write_json(path, window.to_dict() | {"load": result.health()})
+
+
+def _run_until_told(work: Coroutine[Any, Any, R]) -> R:
+    """Run `work`; on SIGTERM or SIGINT cancel it, so that it reverts and flushes, and exit as the signal asks."""
+
+    async def guarded() -> R:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _cancel_once, loop, task, number, told)
+        return await task
+
+    told: list[int] = []
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        raise SystemExit(128 + told[0] if told else 1) from None
+
+
+def _cancel_once(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any], number: int, told: list[int]) -> None:
+    told.append(number)
+    if len(told) == 1:  # a second signal must not interrupt the revert
+        task.cancel()

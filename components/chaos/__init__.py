@@ -1,0 +1,1 @@
+"""The `chaos` component; see README.md."""

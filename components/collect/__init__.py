@@ -1,0 +1,1 @@
+"""The `collect` component; see README.md."""

@@ -1,0 +1,1 @@
+"""The `gate` component; see README.md."""

@@ -1,0 +1,1 @@
+"""The `load` component; see README.md."""

@@ -1,0 +1,1 @@
+"""The `render` component; see README.md."""

@@ -1,0 +1,1 @@
+"""The `report` component; see README.md."""

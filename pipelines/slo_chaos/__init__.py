@@ -1,0 +1,1 @@
+"""One fault against one service, held against one SLO document."""
