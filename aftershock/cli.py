@@ -37,12 +37,12 @@ def flags_of(model: type[BaseModel], skip: frozenset[str]) -> Callable[[Callable
         for name, field in reversed(model.model_fields.items()):
             if name in skip:
                 continue
-            flag = f"--{name.replace('_', '-')}"
-            if field.annotation is bool:
-                flag = f"{flag}/--no-{name.replace('_', '-')}"
-            kind = {} if field.annotation is bool else {"metavar": "VALUE"}
+            flag = name.replace("_", "-")
             text = f"{field.description}.  [default: {field.default}]"
-            command = click.option(flag, name, default=None, help=text, **kind)(command)
+            if field.annotation is bool:
+                command = click.option(f"--{flag}/--no-{flag}", name, default=None, help=text)(command)
+            else:
+                command = click.option(f"--{flag}", name, default=None, metavar="VALUE", help=text)(command)
         return command
 
     return add
@@ -135,12 +135,13 @@ def render(name: str, parameters: tuple[str, ...], **target: str | None) -> int:
 @click.option("--policy", type=click.Choice(["strict", "point"]), default=None, help="Another policy.")
 def judge(run_directory: Path, slo: str | None, policy: str | None) -> int:
     """Judge a finished run again, from what it measured; no server is needed."""
-    from aftershock.evidence import conclusion
+    from aftershock.console import table_text
+    from aftershock.evidence import judge_again
     from aftershock.rundir import RunDirectory
 
-    text, code = conclusion(RunDirectory.existing(run_directory), slo=slo, policy=policy, again=True)
-    click.echo(text)
-    return code
+    judgement = judge_again(RunDirectory.existing(run_directory), slo=slo, policy=policy)
+    click.echo(table_text(judgement))
+    return judgement.exit_code
 
 
 def main() -> None:
@@ -157,3 +158,7 @@ def main() -> None:
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         sys.exit(ExitCode.PASS)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 from aftershock.errors import ExitCode
+from aftershock.report.table import to_text
+from aftershock.slo.verdict import Judgement
 
 LINE_EVERY_S = 5.0
 """How often a log gets a progress line; a terminal gets each."""
@@ -97,6 +100,11 @@ def load_line(event: dict[str, Any]) -> str:
         f"{left:3.0f} s left  {event['sent']:6d} sent  {event['ok']:6d} ok  {event['failed']:4d} failed"
         f"   p99 {milliseconds('p99_ms')}   send lag p99 {milliseconds('send_lag_p99_ms')}"
     )
+
+
+def table_text(judgement: Judgement) -> str:
+    """The compliance table, as wide as the terminal allows."""
+    return to_text(judgement, max(80, shutil.get_terminal_size((110, 24)).columns))
 
 
 class Journal:

@@ -12,17 +12,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from aftershock.console import Console, Journal
+from aftershock.console import Console, Journal, table_text
 from aftershock.errors import ExitCode, InfrastructureError, InputError, PipelineError
-from aftershock.evidence import conclusion
 from aftershock.experiment import EMBEDDED, NO_FAULT, Experiment
-from aftershock.files import data_folder
+from aftershock.files import data_folder, read_json
 from aftershock.kubeflow import LocalPipeline
 from aftershock.progress import JOURNAL_VARIABLE
 from aftershock.rundir import RunDirectory, gather, new_run_id
+from aftershock.slo.verdict import Judgement
 from aftershock.stack.cleanup import cleanup, register_process
 from aftershock.stack.settings import StackSettings
-from aftershock.stack.stack import StackState, running_stack
+from aftershock.stack.stack import StackState, check, running_stack
 from aftershock.steps import render_engine
 
 PACKAGE = Path("slo_chaos") / "pipeline.yaml"
@@ -37,6 +37,18 @@ class RunOptions:
     stack: StackSettings
     runs: Path
 
+    def stack_settings(self) -> StackSettings:
+        """The stack's settings with what the experiment decides of them: parts that are elsewhere are not started."""
+        experiment = self.experiment
+        return self.stack.model_copy(
+            update={
+                "model": experiment.model if experiment.target_url == EMBEDDED else "canary",
+                "scrape_interval_s": experiment.scrape_interval_s,
+                "prometheus": experiment.prometheus_url == EMBEDDED,
+                "store": experiment.store_endpoint == EMBEDDED,
+            }
+        )
+
 
 def run(options: RunOptions, console: Console) -> ExitCode:
     """Check, start the stack, run the compiled pipeline, stop the stack, show the table.
@@ -44,28 +56,29 @@ def run(options: RunOptions, console: Console) -> ExitCode:
     Raises AftershockError with one clear line. Whatever happens, what was started is stopped, the fault is reverted,
     and the records that exist are under their names in the run directory.
     """
-    experiment = checked(options.experiment)
+    experiment, settings = checked(options)
     for ended in cleanup(options.runs):
         console.line("cleanup", ended)
     directory = RunDirectory.create(options.runs, experiment.run_id)
     console.line("run", f"{experiment.run_id}  in {shown(directory.path)}")
     with interruptible(console):
         try:
-            with placed(experiment, options.stack, directory, console) as (experiment, secrets):
+            with placed(experiment, settings, directory, console) as (experiment, secrets):
                 journal = follow(experiment, secrets, directory, console)
         finally:
             gather(directory)
     return conclude(directory, journal, console)
 
 
-def checked(experiment: Experiment) -> Experiment:
-    """All that can be known to be wrong before anything is started, and files the pipeline needs taken in.
+def checked(options: RunOptions) -> tuple[Experiment, StackSettings]:
+    """All that can be known to be wrong before anything is started is refused; the SLO's file is taken in.
 
     Raises InputError.
     """
     from aftershock.load.dataset import load_dataset
     from aftershock.slo.openslo import load_slos, read_slo_text
 
+    experiment, settings = options.experiment, options.stack_settings()
     if experiment.run_id == "auto":
         experiment = experiment.model_copy(update={"run_id": new_run_id()})
     load_slos(experiment.slo)
@@ -76,8 +89,10 @@ def checked(experiment: Experiment) -> Experiment:
             f"fault={experiment.fault}: backend {experiment.backend} acts on the embedded stack, but target_url is "
             f"{experiment.target_url}; use --fault none to measure it without a fault"
         )
+    if experiment.needs_stack():
+        check(settings)
     # A path on this disk means nothing to a pod: the pipeline gets the text.
-    return experiment.model_copy(update={"slo": read_slo_text(experiment.slo)})
+    return experiment.model_copy(update={"slo": read_slo_text(experiment.slo)}), settings
 
 
 @contextmanager
@@ -90,9 +105,6 @@ def placed(
         return
     began = time.monotonic()
     console.line("stack", "starting model servers, gateway, Prometheus and object store")
-    settings = settings.model_copy(
-        update={"model": experiment.model, "scrape_interval_s": experiment.scrape_interval_s}
-    )
     with running_stack(settings, directory.path, experiment.run_id) as stack:
         console.line("stack", f"{described(stack)}; ready in {time.monotonic() - began:.1f} s")
         yield addressed(experiment, stack, directory), store_secrets(stack)
@@ -103,7 +115,7 @@ def addressed(experiment: Experiment, stack: StackState, directory: RunDirectory
     """`embedded` replaced by where the parts of the stack really are."""
     embedded = {
         "target_url": stack.gateway.url,
-        "prometheus_url": stack.prometheus_url,
+        "prometheus_url": stack.prometheus.url if stack.prometheus else "none",
         "store_endpoint": stack.store.endpoint if stack.store else "none",
     }
     update: dict[str, Any] = {name: value for name, value in embedded.items() if getattr(experiment, name) == EMBEDDED}
@@ -150,8 +162,9 @@ def conclude(directory: RunDirectory, journal: Journal, console: Console) -> Exi
     """Show the table and where the report is; the verdict's exit code, or that of what went wrong."""
     code = None
     if directory.verdict.exists():
-        text, code = conclusion(directory)
-        console.text(text)
+        judgement = Judgement.from_dict(read_json(directory.verdict))
+        console.text(table_text(judgement))
+        code = judgement.exit_code
         if directory.report.exists():
             console.line("report", shown(directory.report))
     if journal.error is not None:
@@ -164,8 +177,9 @@ def conclude(directory: RunDirectory, journal: Journal, console: Console) -> Exi
 
 def described(stack: StackState) -> str:
     """`2 model servers behind http://127.0.0.1:40001, Prometheus at http://127.0.0.1:40003`."""
+    prometheus = f", Prometheus at {stack.prometheus.url}" if stack.prometheus else ""
     store = f", object store at {stack.store.endpoint}" if stack.store else ""
-    return f"{len(stack.pods)} model servers behind {stack.gateway.url}, Prometheus at {stack.prometheus_url}{store}"
+    return f"{len(stack.pods)} model servers behind {stack.gateway.url}{prometheus}{store}"
 
 
 def shown(path: Path) -> str:

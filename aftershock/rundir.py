@@ -124,7 +124,8 @@ def gather(run: RunDirectory) -> list[str]:
                 gathered.append(name)
     for task, phase in RECORDS_TASKS.items():
         for parts in sorted(run.artifacts.glob(f"*/{task}/records{PARTS_SUFFIX}")):
-            if not run.records(phase).exists() and _compact(parts, run.records(phase)):
+            if not run.records(phase).exists():
+                _compact(parts, run.records(phase))
                 gathered.append(f"records/{phase}.parquet")
     return gathered
 
@@ -141,7 +142,7 @@ def _place(source: Path, target: Path) -> None:
             shutil.copyfile(source, temporary)
 
 
-def _compact(parts: Path, target: Path) -> bool:
+def _compact(parts: Path, target: Path) -> None:
     from aftershock.load.records import compact  # pyarrow takes a second to import; only cut-off runs need it here
 
-    return compact(parts, target)
+    compact(parts, target)

@@ -24,7 +24,7 @@ from aftershock.windows import Phase, Window
 
 if TYPE_CHECKING:
     from aftershock.chaos.backend import ChaosEvent, ChaosOutcome
-    from aftershock.load.engine import LoadPlan, LoadResult
+    from aftershock.load.plan import LoadPlan, LoadProgress, LoadResult
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,7 +80,7 @@ def render_engine(experiment: Experiment) -> str:
 def _preflight(experiment: Experiment, engine_text: str) -> None:
     from aftershock.chaos.backend import create_backend
     from aftershock.chaos.engine import parse_engine
-    from aftershock.load.engine import check_target
+    from aftershock.load.preflight import check_target
     from aftershock.metrics.collect import check_queries
     from aftershock.metrics.prometheus import PrometheusClient
     from aftershock.slo.openslo import load_slos
@@ -98,12 +98,12 @@ def _preflight(experiment: Experiment, engine_text: str) -> None:
 @step
 def load(experiment_path: Path, phase: str, *, records_out: Path, window_out: Path) -> None:
     """Send the load of a phase without a fault; write its records, its window and how well the generator kept up."""
-    from aftershock.load.engine import run_load
+    from aftershock.load.runner import run_load
 
     experiment = _read_experiment(experiment_path)
     plan = _plan(experiment, Phase(phase), records_out)
     emit("phase", phase=phase, seconds=plan.seconds)
-    result = _run_until_told(run_load(plan, on_progress=_say_load(plan)))
+    result = _run_until_told(run_load(plan, on_progress=_say_load(plan), on_warning=_say_warning))
     _write_window(window_out, result.window, result)
 
 
@@ -139,10 +139,10 @@ async def _disturb(
     """
     from aftershock.chaos.backend import create_backend
     from aftershock.chaos.engine import parse_engine
-    from aftershock.load.engine import run_load
+    from aftershock.load.runner import run_load
 
     if engine_text is None:
-        return await run_load(plan, on_progress=_say_load(plan)), None
+        return await run_load(plan, on_progress=_say_load(plan), on_warning=_say_warning), None
 
     loop = asyncio.get_running_loop()
     started, injected, enough = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -156,7 +156,9 @@ async def _disturb(
     engine = parse_engine(engine_text, "rendered engine")
     backend = create_backend(experiment)
     bounded = replace(plan, seconds=plan.seconds + INJECTION_ALLOWANCE_S)
-    sending = asyncio.create_task(run_load(bounded, stop=enough, on_start=started.set, on_progress=_say_load(plan)))
+    sending = asyncio.create_task(
+        run_load(bounded, stop=enough, on_start=started.set, on_progress=_say_load(plan), on_warning=_say_warning)
+    )
     await asyncio.wait({sending, asyncio.create_task(started.wait())}, return_when=asyncio.FIRST_COMPLETED)
     if sending.done():
         sending.result()  # raises: no fault without load
@@ -267,7 +269,7 @@ def _read_experiment(path: Path) -> Experiment:
 
 def _plan(experiment: Experiment, phase: Phase, records: Path) -> LoadPlan:
     from aftershock.load.dataset import load_dataset
-    from aftershock.load.engine import LoadPlan
+    from aftershock.load.plan import LoadPlan
 
     seconds = {
         Phase.BASELINE: experiment.baseline_s,
@@ -293,15 +295,45 @@ def _plan(experiment: Experiment, phase: Phase, records: Path) -> LoadPlan:
     )
 
 
-def _say_load(plan: LoadPlan) -> Callable[[Any], None]:
-    def say(progress: Any) -> None:
-        emit("load", phase=plan.phase.value, seconds=plan.seconds, **progress.to_dict())
+def _say_load(plan: LoadPlan) -> Callable[[LoadProgress], None]:
+    def say(progress: LoadProgress) -> None:
+        emit(
+            "load",
+            phase=plan.phase.value,
+            seconds=plan.seconds,
+            elapsed_s=progress.elapsed_s,
+            sent=progress.sent,
+            ok=progress.ok,
+            failed=progress.failed,
+            p99_ms=_milliseconds(progress.p99_s),
+            send_lag_p99_ms=_milliseconds(progress.send_lag_p99_s),
+        )
 
     return say
 
 
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def _say_warning(message: str) -> None:
+    emit("warning", message=message)
+
+
 def _write_window(path: Path, window: Window, result: LoadResult) -> None:
-    write_json(path, window.to_dict() | {"load": result.health()})
+    """The window, and how well the load generator kept up in it: what the judge must know of the load."""
+    load = {
+        "sent": result.sent,
+        "ok": result.ok,
+        "failed": result.failed,
+        "offered_rate": result.offered_rate,
+        "achieved_rate": result.achieved_rate,
+        "send_lag_p99_s": result.send_lag_p99_s,
+        "loop_lag_p99_s": result.loop_lag_p99_s,
+        "keeping_up": result.keeping_up,
+        "warnings": list(result.warnings),
+    }
+    write_json(path, window.to_dict() | {"load": load})
 
 
 def _run_until_told(work: Coroutine[Any, Any, R]) -> R:

@@ -79,7 +79,8 @@ class RatioIndicator:
 class RecoveryIndicator:
     """Seconds from the end of the fault until `query` holds again for `windows` consecutive steps of `step_s`.
 
-    `query` is PromQL over all phases, evaluated as a range; steps without an answer (no traffic) neither hold nor break.
+    `query` is PromQL over all phases, evaluated as a range; steps without an answer (no traffic) neither hold nor
+    break.
     Never seen: censored, at least the time that was watched.
     """
 

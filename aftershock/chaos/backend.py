@@ -1,0 +1,143 @@
+"""The seam between a run and whoever injects its fault: what a backend is given, and what it must give back.
+
+A backend reads the rendered ChaosEngine, never the experiment's parameters: what it does is what the artifact says.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from aftershock.chaos.engine import ChaosEngine
+from aftershock.errors import InputError
+from aftershock.experiment import Experiment
+
+Verdict = Literal["Pass", "Fail", "Stopped", "Error"]
+
+
+@dataclass(frozen=True)
+class ChaosEvent:
+    """Something that happened to the engine, under the reason that Litmus gives it."""
+
+    at: datetime
+    reason: str
+    """ChaosEngineInitialized, PreChaosCheck, ChaosInject, ChaosRevert, PostChaosCheck, Summary and their like."""
+    message: str
+    type: Literal["Normal", "Warning"] = "Normal"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; the instant as RFC 3339."""
+        return {"at": self.at.isoformat(), "reason": self.reason, "message": self.message, "type": self.type}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ChaosEvent:
+        """Inverse of `to_dict`."""
+        return cls(_instant(data["at"]), data["reason"], data["message"], data["type"])
+
+
+@dataclass(frozen=True)
+class ChaosOutcome:
+    """What came of a ChaosEngine: the whole truth for the report, and for the judge whether the fault acted at all."""
+
+    verdict: Verdict
+    phase: str
+    """Litmus' word for it: Completed, Completed_With_Probe_Failure, Stopped or Error."""
+    error_code: str | None
+    """Litmus' errorCode; only with the verdict Error."""
+    reason: str | None
+    """Why it is an Error, or who stopped it; None for a Pass."""
+    injected_at: datetime | None
+    """The first true effect; None if there was none."""
+    reverted_at: datetime | None
+    """When the end of the fault was seen (kills: the last kill); None if it was not seen."""
+    effects: int
+    """How often the fault was seen to act (kills, requests touched, busy seconds...). A Pass with 0: no effect."""
+    evidence: tuple[str, ...]
+    """One sentence for each thing that was seen."""
+    result: dict[str, Any]
+    """The ChaosResult; for an engine of several experiments a List of them."""
+    events: tuple[ChaosEvent, ...]
+    backend: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, as in `chaos_result.json`."""
+        return {
+            "verdict": self.verdict,
+            "phase": self.phase,
+            "error_code": self.error_code,
+            "reason": self.reason,
+            "injected_at": self.injected_at.isoformat() if self.injected_at else None,
+            "reverted_at": self.reverted_at.isoformat() if self.reverted_at else None,
+            "effects": self.effects,
+            "evidence": list(self.evidence),
+            "result": self.result,
+            "events": [event.to_dict() for event in self.events],
+            "backend": self.backend,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> ChaosOutcome:
+        """Inverse of `to_dict`. Raises KeyError where a field is missing, ValueError where an instant is naive."""
+        return cls(
+            verdict=data["verdict"],
+            phase=data["phase"],
+            error_code=data["error_code"],
+            reason=data["reason"],
+            injected_at=_instant(data["injected_at"]) if data["injected_at"] else None,
+            reverted_at=_instant(data["reverted_at"]) if data["reverted_at"] else None,
+            effects=data["effects"],
+            evidence=tuple(data["evidence"]),
+            result=data["result"],
+            events=tuple(ChaosEvent.from_dict(event) for event in data["events"]),
+            backend=data["backend"],
+        )
+
+
+class ChaosBackend(Protocol):
+    """Injects the fault of a ChaosEngine. Blocking: the caller runs it in a thread of its own."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the registry."""
+
+    def preflight(self, engine: ChaosEngine) -> None:
+        """Refuse, before anything has started, what could not be done later. Raises InputError or ChaosError."""
+
+    def run(self, engine: ChaosEngine, stop: threading.Event, on_event: Callable[[ChaosEvent], None]) -> ChaosOutcome:
+        """Inject, hold and revert; end early once `stop` is set. Has always reverted when it returns or raises.
+
+        A fault that fails is an outcome (verdict Error), not an exception.
+        """
+
+
+def create_backend(experiment: Experiment) -> ChaosBackend:
+    """The backend that the experiment names. Raises InputError for an unknown one, listing those known."""
+    try:
+        factory = BACKENDS[experiment.backend]
+    except KeyError:
+        raise InputError(f"backend={experiment.backend!r}: unknown; known are {', '.join(sorted(BACKENDS))}") from None
+    return factory(experiment)
+
+
+def _local(experiment: Experiment) -> ChaosBackend:
+    # Imported when chosen: a run against a cluster must not pay for the local backend, nor the other way round.
+    from aftershock.chaos.local.backend import LocalBackend
+
+    if experiment.stack == "none":
+        raise InputError("stack=none: the local backend acts on the embedded stack; start it with `aftershock run`")
+    return LocalBackend(Path(experiment.stack), experiment.seed)
+
+
+BACKENDS: dict[str, Callable[[Experiment], ChaosBackend]] = {"local": _local}
+"""Name -> factory. A new backend is a file and a line here."""
+
+
+def _instant(text: str) -> datetime:
+    value = datetime.fromisoformat(text)
+    if value.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return value.astimezone(UTC)

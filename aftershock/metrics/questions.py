@@ -1,0 +1,167 @@
+"""What has to be asked of Prometheus: objectives and windows -> questions. No I/O.
+
+Four kinds, by how the answer is made: a `Value` is Prometheus' own answer, a `Count` and `Buckets` are counted here
+from samples (see `increase.py`), a `Line` is a range over the whole run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from aftershock.metrics.increase import bucket_selector, counted_selector, milliseconds
+from aftershock.slo import promql
+from aftershock.slo.objective import (
+    Indicator,
+    Objective,
+    QuantileIndicator,
+    RatioIndicator,
+    RecoveryIndicator,
+    ScalarIndicator,
+)
+from aftershock.windows import Phase, Window
+
+TIMELINE = "_timeline"
+"""Objective of the report's own series."""
+
+SLIDING_SCRAPES = 3
+"""The least over which a rate is steady: two samples are in it even if one scrape was missed."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the answer will be about: the columns that all its rows share."""
+
+    objective: str
+    role: str
+    phase: str
+    range_s: float
+
+
+@dataclass(frozen=True)
+class Value:
+    """`query` at one instant."""
+
+    subject: Subject
+    query: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Count:
+    """Growth of all counters of `selector` from `start` to `at`, together."""
+
+    subject: Subject
+    selector: str
+    start: datetime
+    at: datetime
+
+    @property
+    def query(self) -> str:
+        """The range selector of the window."""
+        return f"{self.selector}[{milliseconds(self.subject.range_s)}]"
+
+
+@dataclass(frozen=True)
+class Buckets(Count):
+    """The same for each bucket of a histogram by itself."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """`query` from `start` to `at`, each `step_s`. `name` is its only label, if given."""
+
+    subject: Subject
+    query: str
+    start: datetime
+    at: datetime
+    step_s: float
+    name: str = ""
+
+
+Question = Value | Count | Buckets | Line
+
+
+def questions(
+    objectives: Sequence[Objective], windows: Sequence[Window], *, scrape_interval_s: float
+) -> list[Question]:
+    """Everything that is to be asked about a run."""
+    asked: list[Question] = []
+    for objective in objectives:
+        if isinstance(objective.indicator, RecoveryIndicator):
+            asked += _recovery(objective.name, objective.indicator, windows)
+        else:
+            asked += [question for window in windows for question in _in_window(objective, window)]
+    return [*asked, *_timeline(windows, scrape_interval_s)]
+
+
+def queries(objective: Objective, window_s: float) -> Iterator[str]:
+    """The PromQL of an objective, filled in for a baseline of `window_s`: to be checked before there is one."""
+    for template in _templates(objective.indicator).values():
+        yield promql.fill(template, phase=Phase.BASELINE, window_s=window_s)
+
+
+def _templates(indicator: Indicator) -> dict[str, str]:
+    """What an indicator asks for: role -> PromQL template."""
+    templates: dict[str, str | None]
+    match indicator:
+        case ScalarIndicator():
+            templates = {"value": indicator.query, "samples": indicator.samples}
+        case RatioIndicator():
+            templates = {"good": indicator.good, "bad": indicator.bad, "total": indicator.total}
+        case QuantileIndicator():
+            templates = {"bucket": bucket_selector(indicator.histogram)}
+        case RecoveryIndicator():
+            templates = {"recovery": indicator.query}
+    return {role: template for role, template in templates.items() if template is not None}
+
+
+def _in_window(objective: Objective, window: Window) -> Iterator[Question]:
+    for role, template in _templates(objective.indicator).items():
+        query = promql.fill(template, phase=window.phase, window_s=window.settled_seconds)
+        subject = Subject(objective.name, role, window.phase.value, window.settled_seconds)
+        if isinstance(objective.indicator, QuantileIndicator):
+            yield Buckets(subject, query, window.start, window.settled_at)
+        elif selector := counted_selector(query, milliseconds(window.settled_seconds)):
+            yield Count(subject, selector, window.start, window.settled_at)
+        else:
+            yield Value(subject, query, window.settled_at)
+
+
+def _recovery(name: str, indicator: RecoveryIndicator, windows: Sequence[Window]) -> Iterator[Line]:
+    """Over the whole run and not just after the fault: whether it ever held is part of the answer."""
+    if windows:
+        query = promql.fill(indicator.query, phase=Phase.RECOVERY, window_s=indicator.step_s)
+        subject = Subject(name, "recovery", "", indicator.step_s)
+        yield Line(subject, query, *_span(windows), indicator.step_s)
+
+
+def _timeline(windows: Sequence[Window], scrape_interval_s: float) -> Iterator[Line]:
+    if windows:
+        sliding_s = SLIDING_SCRAPES * scrape_interval_s
+        subject = Subject(TIMELINE, "timeline", "", sliding_s)
+        for name, query in timeline_queries(milliseconds(sliding_s)).items():
+            yield Line(subject, query, *_span(windows), scrape_interval_s, name)
+
+
+def timeline_queries(window: str) -> Mapping[str, str]:
+    """The series that the report draws, whatever the objectives are."""
+    requests = f"aftershock_requests_total[{window}]"
+    failed = f'aftershock_requests_total{{outcome!="ok"}}[{window}]'
+
+    def quantile_ms(quantile: float, histogram: str) -> str:
+        return f"1000 * histogram_quantile({quantile}, sum by (le) (rate({histogram}_bucket[{window}])))"
+
+    return {
+        "p50_ms": quantile_ms(0.5, "aftershock_request_duration_seconds"),
+        "p90_ms": quantile_ms(0.9, "aftershock_request_duration_seconds"),
+        "p99_ms": quantile_ms(0.99, "aftershock_request_duration_seconds"),
+        "ttft_p99_ms": quantile_ms(0.99, "aftershock_ttft_seconds"),
+        "error_percent": f"100 * sum(rate({failed})) / sum(rate({requests}))",
+        "requests_per_s": f"sum(rate({requests}))",
+    }
+
+
+def _span(windows: Sequence[Window]) -> tuple[datetime, datetime]:
+    return min(window.start for window in windows), max(window.settled_at for window in windows)

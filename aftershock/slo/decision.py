@@ -1,0 +1,59 @@
+"""Whether a value complies with its objective, by itself. No I/O."""
+
+from __future__ import annotations
+
+from aftershock.slo.objective import Objective, Op, QuantileIndicator, RecoveryIndicator, ScalarIndicator
+from aftershock.slo.statistics import samples_needed
+from aftershock.slo.verdict import PhaseValue, Reason, Status, Verdict
+
+Decision = tuple[Verdict, Reason]
+
+POLICIES = ("strict", "point")
+
+
+def decide(objective: Objective, value: PhaseValue, policy: str) -> Decision:
+    """Whether `value` complies, by itself.
+
+    PASS only if the whole interval complies, FAIL only if the whole interval breaches. Under the policy `point`, and
+    for a query whose interval nobody knows, the point decides.
+    """
+    if not value.status.known or value.value is None:
+        reason = value.status.reason
+        failed = value.status in (Status.QUERY_ERROR, Status.INCONSISTENT)
+        return (Verdict.ERROR if failed else Verdict.NO_DATA), reason
+    if (value.n is None and objective.min_samples) or (value.n is not None and value.n < objective.min_samples):
+        return Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES
+    if value.status is Status.AT_LEAST:
+        return _decide_at_least(objective, value, policy)
+    if policy == "point" or isinstance(objective.indicator, ScalarIndicator):
+        if objective.op.holds(value.value, objective.value):
+            return Verdict.PASS, Reason.POINT_COMPLIES
+        return Verdict.FAIL, Reason.POINT_BREACHES
+    return _decide_interval(objective, value)
+
+
+def _decide_interval(objective: Objective, value: PhaseValue) -> Decision:
+    upper = objective.op in (Op.LTE, Op.LT)
+    worst, best = (value.high, value.low) if upper else (value.low, value.high)
+    if worst is not None and objective.op.holds(worst, objective.value):
+        return Verdict.PASS, Reason.COMPLIES
+    if best is not None and not objective.op.holds(best, objective.value):
+        return Verdict.FAIL, Reason.BREACHES
+    if worst is not None and best is not None:
+        return Verdict.INCONCLUSIVE, Reason.STRADDLES
+    indicator = objective.indicator
+    if isinstance(indicator, QuantileIndicator) and (value.n or 0) >= samples_needed(indicator.quantile):
+        return Verdict.INCONCLUSIVE, Reason.SATURATED
+    return Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES
+
+
+def _decide_at_least(objective: Objective, value: PhaseValue, policy: str) -> Decision:
+    """A lower bound can breach `<=`. It is never taken to comply."""
+    recovery = isinstance(objective.indicator, RecoveryIndicator)
+    bound = value.value if policy == "point" else value.low
+    upper = objective.op in (Op.LTE, Op.LT)
+    if upper and bound is not None and not objective.op.holds(bound, objective.value):
+        if recovery:
+            return Verdict.FAIL, Reason.NOT_RECOVERED
+        return Verdict.FAIL, Reason.POINT_BREACHES if policy == "point" else Reason.BREACHES
+    return Verdict.INCONCLUSIVE, Reason.CENSORED if recovery else Reason.SATURATED

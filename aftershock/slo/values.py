@@ -1,0 +1,148 @@
+"""Samples -> the value of one objective in one phase, with its interval. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from aftershock.slo.objective import Objective, QuantileIndicator, RatioIndicator, RecoveryIndicator, ScalarIndicator
+from aftershock.slo.samples import Sample, Samples, UnmeasuredError
+from aftershock.slo.statistics import RELATIVE_SLACK, Bucket, newcombe, quantile_of_buckets, saturated, wilson
+from aftershock.slo.verdict import Delta, PhaseValue, Status
+from aftershock.windows import Phase
+
+
+@dataclass(frozen=True)
+class Share:
+    """Events counted of all events."""
+
+    count: float
+    total: float
+
+    @property
+    def value(self) -> float:
+        """Between 0 and 1."""
+        return self.count / self.total
+
+    @property
+    def text(self) -> str:
+        """`3 of 1800`"""
+        return f"{self.count:.0f} of {self.total:.0f}"
+
+
+def rounded(value: float) -> float:
+    """Twelve significant digits. 0.07 * 1000 is not 70 and 100 - 99.5 % not 0.5 %, but an objective must meet them."""
+    return float(f"{value:.12g}")
+
+
+def unmeasured(reason: UnmeasuredError) -> PhaseValue:
+    """A value that is not there."""
+    return PhaseValue(status=reason.status, detail=reason.detail)
+
+
+def measure(objective: Objective, phase: Phase, samples: Samples) -> PhaseValue:
+    """The objective's indicator in `phase`, in its own unit, without any comparison."""
+    try:
+        match objective.indicator:
+            case ScalarIndicator():
+                return _scalar(objective.name, objective.indicator, phase, samples)
+            case QuantileIndicator():
+                return _quantile(objective.name, objective.indicator, phase, samples)
+            case RatioIndicator():
+                return _ratio(objective.name, objective.indicator, phase, samples)
+            case RecoveryIndicator():
+                raise TypeError("a recovery time is not the value of a phase")
+    except UnmeasuredError as reason:
+        return unmeasured(reason)
+
+
+def share(name: str, indicator: RatioIndicator, phase: Phase, samples: Samples) -> Share:
+    """The counts of a ratio. Raises UnmeasuredError where they are missing, zero or contradict each other."""
+    role = "good" if indicator.good is not None else "bad"
+    total = samples.single(name, "total", phase)
+    count = samples.single(name, role, phase)
+    if total == 0:
+        raise UnmeasuredError(Status.NO_OBSERVATIONS, "the total is 0: nothing was counted in the window")
+    if not -RELATIVE_SLACK * total <= count <= total * (1 + RELATIVE_SLACK) + 0.5 or total < 0:
+        raise UnmeasuredError(Status.INCONSISTENT, f"{role} {count:g} and total {total:g} cannot both be")
+    return Share(min(max(count, 0.0), total), total)
+
+
+def compare_shares(baseline: Share, phase: Share, scale: float) -> Delta:
+    """Phase minus baseline, with Newcombe's interval of two independent shares."""
+    low, high = newcombe(phase.count, phase.total, baseline.count, baseline.total)
+    value = phase.value - baseline.value
+    return Delta(rounded(value * scale), rounded(low * scale), rounded(high * scale), _percent(value, baseline.value))
+
+
+def compare_values(baseline: PhaseValue, phase: PhaseValue) -> Delta | None:
+    """Phase minus baseline as points; None unless both are known exactly."""
+    if baseline.value is None or phase.value is None or Status.AT_LEAST in (baseline.status, phase.status):
+        return None
+    return Delta(phase.value - baseline.value, percent=_percent(phase.value - baseline.value, baseline.value))
+
+
+def _percent(difference: float, base: float) -> float | None:
+    percent = difference / abs(base) * 100 if base else math.inf
+    return percent if math.isfinite(percent) else None
+
+
+def _scalar(name: str, indicator: ScalarIndicator, phase: Phase, samples: Samples) -> PhaseValue:
+    value = samples.single(name, "value", phase)
+    if indicator.samples is None:
+        return PhaseValue(value)
+    n = math.floor(samples.single(name, "samples", phase))
+    if n < 1:
+        raise UnmeasuredError(Status.NO_OBSERVATIONS, "nothing was counted in the window")
+    return PhaseValue(value, n=n)
+
+
+def _quantile(name: str, indicator: QuantileIndicator, phase: Phase, samples: Samples) -> PhaseValue:
+    buckets = _buckets(samples.series(name, "bucket", phase), indicator.scale)
+    if max(bucket.cumulative for bucket in buckets) < 1:
+        raise UnmeasuredError(Status.NO_OBSERVATIONS, "the histogram counted nothing in the window")
+    try:
+        estimate = quantile_of_buckets(buckets, indicator.quantile)
+    except ValueError as error:
+        raise UnmeasuredError(Status.INCONSISTENT, str(error)) from error
+    if saturated(buckets, indicator.quantile):
+        return PhaseValue(
+            estimate.value, estimate.low, None, estimate.n, Status.AT_LEAST, "above the last bucket of the histogram"
+        )
+    return PhaseValue(estimate.value, estimate.low, estimate.high, estimate.n)
+
+
+def _buckets(found: list[Sample], scale: float) -> list[Bucket]:
+    """Buckets summed over series, bounds in the unit shown. Raises UnmeasuredError for what is no histogram."""
+    counts: dict[float, float] = defaultdict(float)
+    series: Counter[float] = Counter()
+    for sample in found:
+        value = sample.number()
+        try:
+            bound = float(sample.label("le") or "")
+        except ValueError:
+            raise UnmeasuredError(
+                Status.INCONSISTENT, f"no bucket bound in the labels {sample.labels or '{}'}"
+            ) from None
+        bound = rounded(bound * scale)
+        counts[bound] += value
+        series[bound] += 1
+    if len(set(series.values())) > 1:
+        raise UnmeasuredError(
+            Status.INCONSISTENT, "the series of the histogram have different buckets; select one kind"
+        )
+    return [Bucket(bound, count) for bound, count in sorted(counts.items())]
+
+
+def _ratio(name: str, indicator: RatioIndicator, phase: Phase, samples: Samples) -> PhaseValue:
+    counted = share(name, indicator, phase, samples)
+    low, high = wilson(counted.count, counted.total)
+    scale = indicator.scale
+    return PhaseValue(
+        rounded(counted.value * scale),
+        rounded(low * scale),
+        rounded(high * scale),
+        round(counted.total),
+        detail=counted.text,
+    )

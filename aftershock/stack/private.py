@@ -1,0 +1,24 @@
+"""Files with tokens and keys in them: for the eyes of one user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aftershock.errors import RunDirectoryError
+from aftershock.files import write_text
+
+
+def private_folder(path: Path) -> Path:
+    """Make `path`, and close it to other users. Raises RunDirectoryError if it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o700)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot make {path}: {error.strerror}; choose another folder with --runs") from error
+    return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write atomically, mode 0600, into a folder that `private_folder` made: it covers the instant before the chmod."""
+    write_text(path, text)
+    path.chmod(0o600)

@@ -1,0 +1,87 @@
+"""Objectives and windows become the questions that Prometheus is asked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from aftershock.metrics.questions import Buckets, Count, Line, Value, queries, questions
+from aftershock.slo.objective import (
+    Indicator,
+    Objective,
+    Op,
+    QuantileIndicator,
+    RatioIndicator,
+    RecoveryIndicator,
+    ScalarIndicator,
+)
+from aftershock.windows import Phase, Window
+
+START = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+
+
+def after(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+WINDOWS = [
+    Window(Phase.BASELINE, START, after(20), after(21.034)),
+    Window(Phase.CHAOS, after(25), after(55), after(56.5), injected_at=after(26), reverted_at=after(54)),
+    Window(Phase.RECOVERY, after(60), after(80), after(81)),
+]
+
+
+def objective(indicator: Indicator) -> Objective:
+    return Objective("it", "It", "", Op.LTE, 1.0, indicator)
+
+
+def asked(indicator: Indicator) -> list[Value | Count | Buckets | Line]:
+    found = questions([objective(indicator)], WINDOWS, scrape_interval_s=1.0)
+    return [question for question in found if question.subject.objective == "it"]
+
+
+def test_a_scalar_is_asked_for_each_phase_where_it_settled() -> None:
+    found = asked(ScalarIndicator('f{phase="{{ phase }}"}[{{ window }}]', samples="n[{{ window }}]"))
+    assert [(q.subject.role, q.subject.phase, q.at) for q in found] == [
+        (role, window.phase.value, window.settled_at) for window in WINDOWS for role in ("value", "samples")
+    ]
+    assert found[0].query == 'f{phase="baseline"}[21034ms]'
+    assert found[0].subject.range_s == 21.034
+
+
+def test_a_ratio_is_counted_where_its_query_is_a_plain_count() -> None:
+    bad, total = asked(RatioIndicator(bad="sum(increase(a[{{ window }}]))", total="sum(a)"))[:2]
+    assert isinstance(bad, Count)
+    assert (bad.selector, bad.start, bad.query) == ("a", START, "a[21034ms]")
+    assert isinstance(total, Value)
+    assert [bad.subject.role, total.subject.role] == ["bad", "total"]
+
+
+def test_a_quantile_asks_for_buckets() -> None:
+    found = asked(QuantileIndicator('d{phase="{{ phase }}"}', 0.99))
+    assert all(isinstance(question, Buckets) for question in found)
+    assert [question.query for question in found] == [
+        'd_bucket{phase="baseline"}[21034ms]',
+        'd_bucket{phase="chaos"}[31500ms]',
+        'd_bucket{phase="recovery"}[21000ms]',
+    ]
+
+
+def test_a_recovery_is_one_line_over_the_whole_run() -> None:
+    (line,) = asked(RecoveryIndicator("p99", Op.LTE, 0.5, step_s=0.5))
+    assert isinstance(line, Line)
+    assert (line.start, line.at, line.step_s, line.subject.phase) == (START, after(81), 0.5, "")
+
+
+def test_the_time_line_is_always_asked() -> None:
+    names = {question.name for question in questions([], WINDOWS, scrape_interval_s=0.5) if isinstance(question, Line)}
+    assert names == {"p50_ms", "p90_ms", "p99_ms", "ttft_p99_ms", "error_percent", "requests_per_s"}
+
+
+def test_without_windows_there_is_nothing_to_ask() -> None:
+    assert questions([objective(RecoveryIndicator("p99", Op.LTE, 0.5))], [], scrape_interval_s=1.0) == []
+
+
+def test_queries_of_an_objective_are_filled_in_before_there_is_a_window() -> None:
+    ratio = objective(RatioIndicator(good='g{phase="{{ phase }}"}[{{ window }}]', total="t"))
+    assert list(queries(ratio, 60.0)) == ['g{phase="baseline"}[60000ms]', "t"]
+    assert list(queries(objective(QuantileIndicator("d", 0.5)), 60.0)) == ["d_bucket"]
