@@ -82,7 +82,7 @@ async def _drain(
 ) -> None:
     proxy.draining = True
     board.revert_all()
-    await _stop_accepting(listener)
+    await _stop_accepting(public, listener)
     if public.server is not None:
         public.server.pre_shutdown()  # closes idle connections
     try:
@@ -92,13 +92,14 @@ async def _drain(
         log.warning("requests in flight were cut off after %g s of draining", timeout_s)
 
 
-async def _stop_accepting(listener: socket.socket) -> None:
-    """Close a listening socket. A connection that was accepted just before must become a handler first: asyncio of
+async def _stop_accepting(runner: web.BaseRunner, listener: socket.socket) -> None:
+    """Close the listening socket. A connection that was accepted just before must become a handler first: asyncio of
     Python 3.11 forgets it, open, if its server is closed in between."""
     asyncio.get_running_loop().remove_reader(listener)
     for _ in range(3):
         await asyncio.sleep(0)
-    listener.close()
+    for site in runner.sites:
+        await site.stop()
 
 
 async def _listen(stack: contextlib.AsyncExitStack, runner: web.BaseRunner, host: str, port: int) -> socket.socket:

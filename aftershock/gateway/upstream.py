@@ -107,7 +107,7 @@ async def read_some(stream: aiohttp.StreamReader) -> bytes:
 
 def _reason(error: OSError) -> str:
     """In the system's words; asyncio puts the address in their place."""
-    return os.strerror(error.errno) if (error.errno or 0) > 0 else str(error)
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 
 def _payload(body: bytes) -> bytes | io.BytesIO | None:

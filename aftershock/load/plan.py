@@ -9,7 +9,7 @@ from pathlib import Path
 from aftershock.load.dataset import Item
 from aftershock.windows import Phase, Window
 
-KEEPING_UP_LAG_S = 0.025
+KEEPING_UP_LAG_S = 0.05
 """A load whose P99 send lag is above this did not keep up. It inflates latencies, so it can break an SLO by itself."""
 
 KEEPING_UP_SHARE = 0.99

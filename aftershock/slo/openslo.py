@@ -96,17 +96,19 @@ def _locate(ref: str) -> tuple[str, str]:
     """Text and source of `ref`."""
     if "\n" in ref and "apiVersion" in ref:
         return ref, TEXT_SOURCE
-    if ref in known_specs():
+    names = known_specs()
+    known = ", ".join(names)
+    if ref in names:
         path, source = data_folder("slo_specs") / f"{ref}.yaml", f"slo_specs/{ref}.yaml"
     else:
         path, source = Path(ref), ref
         if not ref or "\n" in ref or ("/" not in ref and path.suffix not in (".yaml", ".yml") and not path.is_file()):
-            raise SpecError(f"{ref!r}: no such SLO spec; known are {', '.join(known_specs())}; or give a YAML file")
+            raise SpecError(f"{ref!r}: no such SLO spec; known are {known}; or give a YAML file")
     try:
         return path.read_text(encoding="utf-8"), source
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise SpecError(f"{source}: cannot be read ({reason}); give a YAML file or one of {known_specs()}") from error
+        raise SpecError(f"{source}: cannot be read ({reason}); give a YAML file or one of {known}") from error
 
 
 def parse(text: str, source: str) -> Specification:

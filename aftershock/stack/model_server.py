@@ -104,8 +104,10 @@ def serve(options: ServerOptions) -> Any:
     """
     if obstacle := _obstacle(options):
         raise StackError(obstacle)
-    import xllamacpp  # loads OpenMP: the environment has to be set by now
-
+    try:
+        import xllamacpp  # loads OpenMP: the environment has to be set by now
+    except ImportError as error:
+        raise StackError(f"xllamacpp cannot be loaded ({error}); install aftershock[stack]") from error
     try:
         return xllamacpp.Server(_parameters(options, xllamacpp.CommonParams()))
     except RuntimeError as error:

@@ -66,7 +66,7 @@ class ModelServerSettings(BaseModel):
 
 @dataclass
 class Served:
-    """One request, as the server knows it; instants by the monotonic clock."""
+    """One request, as the server knows it; instants by the monotonic clock, those of tokens just before their write."""
 
     prompt: str
     received_s: float
@@ -133,8 +133,10 @@ class Server:
             case "/v1/models":
                 return 200, {"object": "list", "data": [{"id": self._settings.model, "object": "model"}]}
             case "/fake/settings":
-                merged = self._settings.model_dump() | json.loads(body)
-                self._settings = ModelServerSettings.model_validate(merged)
+                try:
+                    self._settings = ModelServerSettings.model_validate(self._settings.model_dump() | json.loads(body))
+                except ValueError as error:
+                    return 400, _error(400, str(error))
                 return 200, {}
             case "/fake/served":
                 return 200, [asdict(entry) for entry in self._served]
@@ -238,8 +240,8 @@ class _Answer:
             end += _event({"choices": [], "usage": usage})
         if wrong not in ("truncate", "no-done"):
             end += b"data: [DONE]\n\n"
+        self._served.finished_s = time.monotonic()  # before the write, as for the first token: no client can be earlier
         await self._send(end)
-        self._served.finished_s = time.monotonic()
         self._writer.write(b"0\r\n\r\n")
         await self._writer.drain()
         return True

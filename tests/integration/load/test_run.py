@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aftershock.errors import InfrastructureError
 from aftershock.load.client import open_client
 from aftershock.load.clock import Clock
 from aftershock.load.metrics import PhaseMetrics
@@ -20,7 +19,7 @@ from aftershock.load.plan import LoadPlan, LoadProgress
 from aftershock.load.protocol import get_protocol
 from aftershock.load.records import RecordWriter, parts_folder, read_records
 from aftershock.load.runner import run_load
-from aftershock.load.sender import Sender
+from aftershock.load.sender import Sender, request_bodies
 from aftershock.testing.model_server import FakeModelServer
 
 pytestmark = pytest.mark.integration
@@ -204,9 +203,6 @@ def test_running_out_of_files_is_not_blamed_on_the_service(tmp_path: Path) -> No
 
 
 def test_random_sampling_gets_a_seed_of_its_own_for_each_item(make_plan: MakePlan) -> None:
-    from aftershock.load.sender import request_bodies
-
     warm = request_bodies(make_plan("http://x", temperature=0.7, seed=10))
     assert [b'"seed": %d' % (10 + i) in body for i, body in enumerate(warm)] == [True] * 7
     assert not any(b"seed" in body for body in request_bodies(make_plan("http://x")))
-    assert InfrastructureError

@@ -56,10 +56,9 @@ def test_latency_and_ttft_are_those_of_the_server(make_plan: MakePlan, protocol:
     for measured, true in (("ttft_s", true_ttft), ("latency_s", true_latency)):
         error = records[measured].to_numpy() - true
         assert error.min() > 0, measured
-        assert np.quantile(error, 0.5) < 0.010, measured
-        for q in (0.5, 0.99):
-            off = np.quantile(records[measured], q) - np.quantile(true, q)
-            assert -1e-9 < off < 0.010 if q == 0.5 else off < 0.150, (measured, q)
+        for q, bound_s in ((0.5, 0.020), (0.99, 0.250)):
+            assert np.quantile(error, q) < bound_s, (measured, q)
+            assert 0 < np.quantile(records[measured], q) - np.quantile(true, q) < bound_s, (measured, q)
 
     gaps = np.concatenate(list(records["inter_token_s"]))
     assert len(gaps) == len(records) * (TOKENS - 1)

@@ -172,18 +172,18 @@ def test_two_at_once_and_the_history_stays(run_dir: Path) -> None:
     second.mkdir()
     settings = small("serve", store=True)
     with running_stack(settings, run_dir, "r1") as one:
-        client(one.store).make_bucket("b")
+        client(one.store).make_bucket("runs")
         with running_stack(settings, second, "r2") as two:
             assert client(two.store).list_buckets() == []
             assert (second / "stack" / "store" / "s3.json").exists()
             assert "in use by another run" in (second / "events.jsonl").read_text()
-            client(one.store).put_object("b", "k", io.BytesIO(b"kept"), 4)
+            client(one.store).put_object("runs", "k", io.BytesIO(b"kept"), 4)
         assert one.ready
     gone(second)
     with running_stack(settings, second, "r2") as later:
         assert later.store is not None and one.store is not None
         assert later.store.secret_key == one.store.secret_key
-        answer = client(later.store).get_object("b", "k")
+        answer = client(later.store).get_object("runs", "k")
         assert answer.read() == b"kept"
         answer.close()
     gone(second)

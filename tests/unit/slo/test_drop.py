@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from aftershock.slo.circumstances import LoadHealth
 from aftershock.slo.objective import Compare, Objective, Op, RatioIndicator
 from aftershock.slo.statistics import mcnemar, newcombe, paired_drop
 from aftershock.slo.verdict import Reason, Status, Verdict
@@ -113,8 +114,6 @@ def test_without_answers_under_chaos_there_is_no_drop() -> None:
 
 @pytest.mark.parametrize("late", [Phase.BASELINE, Phase.CHAOS])
 def test_load_that_fell_behind_in_either_phase_spoils_it(late: Phase) -> None:
-    from aftershock.slo.circumstances import LoadHealth
-
     row = counts().row(DROP, load_health={late: LoadHealth(False)})
     assert row.reason is Reason.LOAD_FELL_BEHIND
     assert f"({late})" in row.explanation

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from aftershock.slo.objective import RecoveryIndicator
+from aftershock.slo.objective import Objective, RecoveryIndicator
 from aftershock.slo.verdict import PhaseValue, Reason, Status, Verdict
 from aftershock.windows import Phase
 
@@ -19,7 +19,7 @@ def after(*values: float, run: Run | None = None) -> Run:
     return (run or Run()).sick([(51.0 + index, value) for index, value in enumerate(values)])
 
 
-def measured(run: Run, objective=RECOVERY) -> PhaseValue:
+def measured(run: Run, objective: Objective = RECOVERY) -> PhaseValue:
     return run.row(objective).phases[Phase.RECOVERY]
 
 
@@ -79,7 +79,7 @@ def test_nothing_after_the_fault_is_no_data() -> None:
 
 
 def test_a_condition_that_never_held_is_no_recovery() -> None:
-    run = Run().sick([(second, BAD) for second in (*range(0, 20), *range(51, 81))])
+    run = Run().sick([(second, BAD) for second in (*range(20), *range(51, 81))])
     row = run.row(RECOVERY)
     assert (row.verdict, row.reason) == (Verdict.INCONCLUSIVE, Reason.BASELINE_NOT_STEADY)
     assert "the condition of Recovery time did not hold before the fault" in row.explanation
