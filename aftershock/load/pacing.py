@@ -23,48 +23,51 @@ async def pace(
     It never waits for an answer, and a late loop makes no arrival later: all that is overdue is sent at once, each with
     the time at which it was due. Returns how many were sent and when the schedule ended, by the loop's clock.
     """
-    pacer = _Pacer(arrivals, send, begin, begin + seconds)
-    try:
-        await asyncio.wait_for(stop.wait(), begin + seconds - pacer.now())
-    except TimeoutError:
-        end = begin + seconds
-    else:
-        end = min(max(pacer.now(), begin), begin + seconds)
-    finally:
-        pacer.cancel()
-    pacer.send_until(end)
-    return pacer.sent, end
+    now = asyncio.get_running_loop().time
+    end = begin + seconds
+    dues = (begin + offset for offset in arrivals)
+    due, sent = next(dues), 0
+    with _Alarm(stop) as alarm:
+        while True:
+            stopped = stop.is_set()
+            instant = min(now(), end)
+            while due < instant:  # what is due at the end is not: a phase of N seconds at rate R has N * R requests
+                send(sent, due)
+                sent += 1
+                due = next(dues)
+            if stopped or instant == end:
+                return sent, max(begin, instant)
+            await alarm.sleep_until(min(due, end))
 
 
-class _Pacer:
-    """A chain of timers, one for each next arrival; no task and no future a request."""
+class _Alarm:
+    """Sleeps until an instant or a stop, at the cost of one timer and one future."""
 
-    def __init__(
-        self, arrivals: Iterator[float], send: Callable[[int, float], object], begin: float, end: float
-    ) -> None:
+    def __init__(self, stop: asyncio.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        self.now = self._loop.time
-        self.sent = 0
-        self._send = send
-        self._dues = (begin + offset for offset in arrivals)
-        self._due = next(self._dues)
-        self._end = end
-        self._timer = self._loop.call_at(self._due, self._fire)
+        self._stop = stop
+        self._bell = self._loop.create_future()
 
-    def _fire(self) -> None:
-        self.send_until(min(self.now(), self._end))
-        if self._due < self._end:
-            self._timer = self._loop.call_at(self._due, self._fire)
+    def __enter__(self) -> _Alarm:
+        self._stopping = asyncio.ensure_future(self._stop.wait())
+        self._stopping.add_done_callback(self._ring)
+        return self
 
-    def send_until(self, instant: float) -> None:
-        """Send all that is due by `instant`, which is excluded so that a phase of N seconds at rate R has N*R."""
-        while self._due < instant:
-            self._send(self.sent, self._due)
-            self.sent += 1
-            self._due = next(self._dues)
+    def __exit__(self, *exc: object) -> None:
+        self._stopping.cancel()
 
-    def cancel(self) -> None:
-        self._timer.cancel()
+    async def sleep_until(self, instant: float) -> None:
+        self._bell = self._loop.create_future()
+        timer = self._loop.call_at(instant, self._ring)
+        try:
+            if not self._stop.is_set():
+                await self._bell
+        finally:
+            timer.cancel()
+
+    def _ring(self, _: object = None) -> None:
+        if not self._bell.done():
+            self._bell.set_result(None)
 
 
 class LoopLag:

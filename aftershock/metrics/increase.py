@@ -2,7 +2,7 @@
 
 PromQL's `increase()` extrapolates to the edges of its range, gives fractions of requests, and nothing at all for a
 series with one sample. A sample size that is off by some per cent is a wrong sample size, so counts are made here from
-the raw samples: a counter has, at each instant, the value last scraped, and the growth over a window is the difference
+the samples themselves: a counter has, at each instant, the value last scraped, and the growth over a window is the difference
 of two such values, plus what a restart in between hides.
 """
 

@@ -9,7 +9,6 @@ CrashLoopBackOff); nothing is restarted because its health probe fails.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import signal
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from datetime import datetime
 from typing import Literal
 
 from aftershock.errors import StackError
+from aftershock.progress import emit
 from aftershock.stack.ports import HOST
 from aftershock.stack.probe import get_status
 from aftershock.stack.process import Command, Process, ending
@@ -33,8 +33,6 @@ STARTUP_PROBE_S = 0.05
 
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """What Kubernetes makes names of: no vowels, so no words, and no characters that look alike."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -130,7 +128,7 @@ class Deployment:
         while not pod.deleted.is_set():
             pod.last_exit = await self._run_container(pod)
             pod.process, pod.ready, pod.ready_at = None, False, None
-            log.info("%s: container %s", pod.name, pod.last_exit)
+            emit("stack", message=f"{pod.name} {pod.last_exit}")
             self._changed()
             if not await self._deleted_in_delay(pod):
                 pod.restarts += 1
@@ -156,7 +154,9 @@ class Deployment:
             ready = await get_status(pod.port, HEALTH_PATH) == 200
             if ready != pod.ready:
                 pod.ready = ready
-                pod.ready_at = pod.ready_at or utc_now()
+                if pod.ready_at is None:
+                    pod.ready_at = utc_now()
+                    emit("stack", message=f"{pod.name} is ready")
                 self._changed()
             await asyncio.sleep(STARTUP_PROBE_S if pod.ready_at is None else PROBE_S)
 

@@ -67,18 +67,21 @@ def _start(launch: Launch) -> subprocess.Popen[bytes]:
     """The supervisor, in a session of its own: Ctrl-C in a terminal is for the command, which then stops the stack."""
     document = launch.stack_dir / "launch.json"
     write_private(document, launch.model_dump_json(indent=2))
-    environment = {JOURNAL_VARIABLE: str(launch.run_dir / "events.jsonl"), **os.environ}
-    launch.log("supervisor").parent.mkdir(parents=True, exist_ok=True)
-    with launch.log("supervisor").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "aftershock.stack.supervisor", str(document)],
-            stdin=subprocess.PIPE,  # the lifeline: nobody else may inherit our end of it
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=launch.stack_dir,
-            env=environment,
-            start_new_session=True,
-        )
+    environment = {**os.environ, JOURNAL_VARIABLE: str(launch.run_dir / "events.jsonl")}
+    try:
+        launch.log("supervisor").parent.mkdir(parents=True, exist_ok=True)
+        with launch.log("supervisor").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "aftershock.stack.supervisor", str(document)],
+                stdin=subprocess.PIPE,  # the lifeline: nobody else may inherit our end of it
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=launch.stack_dir,
+                env=environment,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise StackError(f"cannot start the supervisor in {launch.run_dir} ({error.strerror or error})") from error
 
 
 def _stop(supervisor: subprocess.Popen[bytes]) -> None:

@@ -75,22 +75,26 @@ class Supervisor:
         """Start everything, and keep it until it is told to stop."""
         self._obey()
         self._scrape()
-        work = [asyncio.create_task(part.run()) for part in self._parts]
-        deployment = asyncio.create_task(self._deployment.run())
-        deployment.add_done_callback(lambda task: self._stopping.set())  # it ends by a defect only
+        work = [asyncio.create_task(member.run()) for member in (*self._parts, self._deployment)]
+        for task in work:
+            task.add_done_callback(self._stop_on_defect)
         try:
             with served(self._api(), self._api_port):
                 self._changed()
                 await self._stopping.wait()
         finally:
-            for task in (*work, deployment):
+            for task in work:
                 task.cancel()
-            await asyncio.gather(*(part.stop() for part in self._parts), self._deployment.stop())
+            await asyncio.gather(*(member.stop() for member in (*self._parts, self._deployment)))
             self._tidy()
-            defects = await asyncio.gather(*work, deployment, return_exceptions=True)
-        for defect in defects:
+            ends = await asyncio.gather(*work, return_exceptions=True)
+        for defect in ends:
             if isinstance(defect, Exception):
                 raise defect
+
+    def _stop_on_defect(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception():
+            self._stopping.set()
 
     def _obey(self) -> None:
         """Stop on SIGTERM, on SIGINT, and when the lifeline is cut."""
@@ -184,7 +188,8 @@ class Supervisor:
         shared, own = self._launch.run_dir.parent / "store", self._launch.stack_dir / "store"
         folder = StoreFolder.open(shared)
         if folder is None:
-            emit("warning", message=f"{shared} is in use by another run; this run's report goes to {own} instead")
+            why = "is in use by another run, or another user's"
+            emit("warning", message=f"{shared} {why}; this run's report goes to {own} instead")
             folder = StoreFolder.open(own)
         if folder is None:
             raise RunDirectoryError(f"{own} is in use by another program; choose another folder with --runs")
@@ -197,16 +202,12 @@ class Supervisor:
         self._pool.close()
 
 
-async def _supervise(launch: Launch) -> None:
-    await Supervisor(launch).run()
-
-
 def main(arguments: list[str]) -> int:
     """Supervise until told to stop."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         launch = Launch.model_validate_json(Path(arguments[0]).read_bytes())
-        asyncio.run(_supervise(launch))
+        asyncio.run(Supervisor(launch).run())
     except AftershockError as error:
         log.error("%s", error)
         return error.exit_code

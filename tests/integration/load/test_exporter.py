@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -94,7 +95,11 @@ def assert_agrees(page: Page, records: pd.DataFrame) -> None:
 
 def test_scrapes_see_zeros_first_and_at_the_end_exactly_the_records(make_plan: MakePlan, free_port: int) -> None:
     items = [Item("right", "France", "Paris"), Item("wrong", "Spain", "Madrid"), Item("free", "Tell me")]
-    settings = {"answers": {"France": "Paris", "Spain": "Lisbon"}, "error_rate": 0.2, "error_status": 429}
+    settings: dict[str, Any] = {
+        "answers": {"France": "Paris", "Spain": "Lisbon"},
+        "error_rate": 0.2,
+        "error_status": 429,
+    }
     with (
         FakeModelServer(misbehaviour="truncate", misbehaviour_rate=0.2, **settings) as server,
         scraper(free_port) as pages,
