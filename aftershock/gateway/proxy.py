@@ -165,8 +165,8 @@ class Proxy:
 
 async def _read_body(request: web.BaseRequest, limit: int) -> bytes:
     """The whole body, in memory: it may have to be sent twice. Raises BadRequestError."""
-    if not request.raw_path.startswith("/"):
-        raise BadRequestError(400, "bad_target", "the request target must be a path")
+    if not request.raw_path.startswith("/") or not request.raw_path.isascii():
+        raise BadRequestError(400, "bad_target", "the request target must be a path, in ASCII")
     too_large = BadRequestError(413, "body_too_large", f"the request body is larger than {limit} bytes")
     if (request.content_length or 0) > limit:
         raise too_large

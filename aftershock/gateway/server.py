@@ -23,6 +23,8 @@ from aftershock.gateway.upstream import Upstream
 
 BACKLOG = 1024
 """Connections that may wait to be accepted: a burst of clients must not see a refusal that the service did not make."""
+ACCEPTED_S = 0.05
+"""More than a connection that was accepted takes to be waiting for its request."""
 CUT_OFF_S = 0.1
 """What aiohttp gives connections that outlived the drain."""
 CLIENT_IDLE_S = 75.0
@@ -49,7 +51,7 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Addresses]:
     board = FaultBoard(replica.name for replica in replicas)
     balancer = Balancer(replicas, settings.balance)
     async with contextlib.AsyncExitStack() as stack:
-        upstream = await stack.enter_async_context(Upstream(settings, keep_alive=True))
+        upstream = await stack.enter_async_context(Upstream(settings, keep_alive=settings.idle_timeout_s > 0))
         probing = await stack.enter_async_context(Upstream(settings, keep_alive=False))
         for replica in replicas:
             probes = asyncio.create_task(watch(replica, settings.health, probing, board))
@@ -93,11 +95,10 @@ async def _drain(
 
 
 async def _stop_accepting(runner: web.BaseRunner, listener: socket.socket) -> None:
-    """Close the listening socket. A connection that was accepted just before must become a handler first: asyncio of
-    Python 3.11 forgets it, open, if its server is closed in between."""
+    """Close the listening socket, in two steps. A connection that was accepted just before must become a handler first:
+    otherwise asyncio (of Python 3.11) or aiohttp leave it open without ever answering."""
     asyncio.get_running_loop().remove_reader(listener)
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await asyncio.sleep(ACCEPTED_S)
     for site in runner.sites:
         await site.stop()
 

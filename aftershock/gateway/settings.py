@@ -73,10 +73,10 @@ class GatewaySettings(Strict):
     )
     idle_timeout_s: float = Field(
         3.0,
-        gt=0,
+        ge=0,
         le=300,
-        description="Seconds an idle connection to a replica is kept; less than servers keep theirs (uvicorn and "
-        "llama.cpp: 5), so that no request is sent into one that is being closed",
+        description="Seconds an idle connection to a replica is kept; less than servers keep theirs (uvicorn: 5), so "
+        "that no request is sent into one that is being closed. 0: a connection for each request",
     )
     drain_timeout_s: float = Field(
         10.0, ge=0, le=3600, description="Seconds that requests in flight may take to end after SIGTERM"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import os
 from types import SimpleNamespace
@@ -92,7 +91,7 @@ class Upstream:
             await exchange.chunk(Chunk(b"", last=True)).wait()  # faults delay this news, too
             message = "the connection was closed before an answer came"
             raise ReplicaError(REFUSED, "replica_reset", message, retriable=True) from error
-        except (aiohttp.ClientError, ValueError) as error:
+        except aiohttp.ClientError as error:
             message = f"its answer is not valid HTTP ({type(error).__name__})"
             raise ReplicaError(REFUSED, "replica_bad_answer", message, retriable=False) from error
 
@@ -101,7 +100,7 @@ async def read_some(stream: aiohttp.StreamReader) -> bytes:
     """What has arrived of a body, waiting for it if need be. Raises ReplicaError if the body breaks off."""
     try:
         return await stream.readany()
-    except (aiohttp.ClientError, ConnectionError, asyncio.IncompleteReadError) as error:
+    except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, ConnectionError) as error:
         raise ReplicaError(REFUSED, "replica_reset", "the answer broke off", retriable=False) from error
 
 

@@ -56,7 +56,7 @@ async def serve(metrics: PhaseMetrics, host: str, port: int) -> AsyncIterator[Ex
     """An exporter that listens while the block runs. Raises InfrastructureError where the port cannot be had."""
     exporter = Exporter(metrics)
     app = web.Application()
-    app.router.add_get("/metrics", exporter.handle)
+    app.router.add_get("/metrics", exporter.handle, allow_head=False)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -152,7 +152,10 @@ async def _report(
         durations.append(metrics.duration.counts.copy())
         lags.append(metrics.send_lag.counts.copy())
         if on_progress:
-            on_progress(progress)
+            try:
+                on_progress(progress)
+            except Exception:
+                log.warning("%s: progress could not be told", plan.phase, exc_info=True)
 
 
 def _result(plan: LoadPlan, metrics: PhaseMetrics, course: _Course, settled: float, warnings: _Warnings) -> LoadResult:
@@ -242,4 +245,5 @@ def _quiet_collector() -> Iterator[None]:
 def _allow_many_connections() -> None:
     """When a service hangs, an open loop holds one socket a request; 1,024 files, a usual soft limit, are soon gone."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with suppress(ValueError, OSError):  # some systems name a hard limit that they do not grant
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -62,6 +62,7 @@ class Gateway:
             "replicas": [{"name": name, "url": f"http://{HOST}:{port}"} for name, port in self._replicas.items()],
             "retries": self._retries,
             "drain_timeout_s": DRAIN_S,
+            "idle_timeout_s": 0,  # llama.cpp closes after a streamed answer without saying so beforehand
         }
         write_private(configuration, json.dumps(settings, indent=2))
         return Command(

@@ -75,7 +75,8 @@ class Supervisor:
         """Start everything, and keep it until it is told to stop."""
         self._obey()
         self._scrape()
-        work = [asyncio.create_task(member.run()) for member in (*self._parts, self._deployment)]
+        members: list[Part | Deployment] = [*self._parts, self._deployment]
+        work = [asyncio.create_task(member.run()) for member in members]
         for task in work:
             task.add_done_callback(self._stop_on_defect)
         try:
@@ -85,7 +86,7 @@ class Supervisor:
         finally:
             for task in work:
                 task.cancel()
-            await asyncio.gather(*(member.stop() for member in (*self._parts, self._deployment)))
+            await asyncio.gather(*(member.stop() for member in members))
             self._tidy()
             ends = await asyncio.gather(*work, return_exceptions=True)
         for defect in ends:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from conftest import SHORT, Command, Start, assert_nothing_left
+from command import SHORT, Command, Start, assert_nothing_left
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
-from conftest import SHORT, Command, Start, assert_nothing_left, wait_for
+from command import SHORT, Command, Start, assert_nothing_left, wait_for
 
 pytestmark = pytest.mark.integration
 

@@ -76,6 +76,7 @@ class Replica:
             "/stream": self._stream,
             "/flood": self._flood,
             "/reset": self._reset,
+            "/nonsense": self._nonsense,
             "/silent": self._silent,
             "/empty": self._empty,
         }
@@ -120,6 +121,12 @@ class Replica:
             await response.write(bytes(65536))
             self.sent_bytes += 65536
         return response
+
+    async def _nonsense(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Something, but not HTTP."""
+        assert request.transport is not None
+        request.transport.write(b"NONSENSE\r\n\r\n")
+        return await self._silent(request)
 
     async def _silent(self, request: web.BaseRequest) -> web.StreamResponse:
         """No answer, ever."""

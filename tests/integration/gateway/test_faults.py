@@ -18,6 +18,8 @@ pytestmark = pytest.mark.integration
 
 NEVER = {"period_s": 60.0, "timeout_s": 5.0}
 """Probes once, at the start: readiness stays what it was."""
+SEED = 8818
+"""Of 50 % loss: the second request of replica 0 loses its first transmission, and nothing else is lost."""
 STREAM_3 = b"data: 0\n\ndata: 1\n\ndata: 2\n\n"
 
 
@@ -55,7 +57,7 @@ async def test_latency_shifts_a_stream_without_slowing_it(stand: type[Stand]) ->
                     await asyncio.sleep(0.03)
                 received = await response.content.readexactly(90)
                 assert received == b"".join(b"data: %d\n\n" % number for number in range(10))
-                assert 0.3 + 9 * 0.03 <= time.monotonic() - started < 1.5
+                assert 0.3 + 9 * 0.03 <= time.monotonic() - started < 2.5
                 response.close()
 
 
@@ -295,6 +297,8 @@ async def test_the_fault_api_wants_its_token(stand: type[Stand]) -> None:
         ({"kind": "pod-delete", "duration_s": 1}, "known kinds: http-latency, http-status, network-latency"),
         ({"kind": "network-loss"}, "duration_s: Field required"),
         ({"kind": "network-loss", "duration_s": 86401}, "duration_s: Input should be less than or equal to 86400"),
+        ({"kind": "network-loss", "duration_s": float("inf")}, "duration_s: "),
+        ({"kind": "network-loss", "duration_s": 1, "percentage": float("nan")}, "percentage: "),
         ({"kind": "network-loss", "duration_s": 0}, "duration_s: Input should be greater than 0"),
         ({"kind": "network-loss", "duration_s": 1, "percentage": 101}, "percentage: "),
         ({"kind": "network-latency", "duration_s": 1, "latency_ms": "500ms"}, "latency_ms: "),

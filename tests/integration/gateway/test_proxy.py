@@ -171,6 +171,13 @@ async def test_a_connection_that_breaks_before_the_answer_is_502(stand: type[Sta
         assert (response.status, error_code(await response.read())) == (502, "replica_reset")
 
 
+async def test_an_answer_that_is_not_http_is_502_and_not_tried_again(stand: type[Stand]) -> None:
+    async with stand(replicas=2, retries=1) as it:
+        status, body = await it.get("/nonsense")
+        assert (status, error_code(body)) == (502, "replica_bad_answer")
+        assert it.replicas[1].requests == []
+
+
 async def test_no_ready_replica_is_503(stand: type[Stand]) -> None:
     async with stand() as it:
         assert (await it.get("/healthz"))[0] == 200

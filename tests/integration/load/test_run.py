@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from aftershock.load.records import RecordWriter, parts_folder, read_records
 from aftershock.load.runner import run_load
 from aftershock.load.sender import Sender, request_bodies
 from aftershock.testing.model_server import FakeModelServer
+from aftershock.windows import utc_now
 
 pytestmark = pytest.mark.integration
 
@@ -122,6 +124,25 @@ def test_progress_is_told_about_once_a_second(make_plan: MakePlan) -> None:
     assert last.p99_s is not None
     assert 0.02 < last.p99_s < 2
     assert last.send_lag_p99_s is not None
+
+
+def test_the_start_is_told_before_the_first_request_is_due(make_plan: MakePlan) -> None:
+    started: list[datetime] = []
+    with FakeModelServer() as server:
+        plan = make_plan(server.url, seconds=0.2)
+        result = asyncio.run(run_load(plan, on_start=lambda: started.append(utc_now())))
+    assert len(started) == 1
+    assert started[0] < result.window.start
+
+
+def test_a_subscriber_that_fails_does_not_end_the_load(make_plan: MakePlan, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(progress: LoadProgress) -> None:
+        raise ValueError("no terminal")
+
+    with FakeModelServer() as server:
+        result = asyncio.run(run_load(make_plan(server.url, seconds=1.2), on_progress=fail))
+    assert result.ok == 60
+    assert "progress could not be told" in caplog.text
 
 
 def test_no_success_is_no_percentile(make_plan: MakePlan) -> None:

@@ -67,3 +67,10 @@ def test_an_empty_file(tmp_path: Path) -> None:
 def test_an_unknown_name_says_what_is_possible(name: str) -> None:
     with pytest.raises(DatasetError, match=f"^{name}: cannot be read .* give canary, or a JSON Lines file$"):
         load_dataset(name)
+
+
+def test_the_shipped_questions_can_be_graded() -> None:
+    items = load_dataset("canary")
+    assert len(items) >= 100
+    assert all(item.expected and item.grade() for item in items)
+    assert len({item.prompt for item in items}) == len(items)
