@@ -88,6 +88,7 @@ class Proxy:
             outcome.code = 500
             raise
         finally:
+            sink.close()
             first_at = sink.first_byte_at if sink.status < 400 else None
             ttft_s = None if first_at is None else first_at - started
             self._metrics.finished(outcome.replica, outcome.code, loop.time() - started, ttft_s)

@@ -35,13 +35,12 @@ async def relay(source: aiohttp.ClientResponse, head: Head, exchange: Exchange, 
     if head.body is None:
         return await _pass_held(source.content, exchange, sink, Beginning(head, hold))
     await hold.wait()
-    await sink.start(head, send_now=False)
+    await sink.start(head)
     await sink.finish(head.body)
 
 
 async def _pass_straight(source: aiohttp.StreamReader, head: Head, exchange: Exchange, sink: Downstream) -> None:
-    body_is_here = source.total_bytes > 0 or source.is_eof()
-    await sink.start(head, send_now=not body_is_here)
+    await sink.start(head)
     while not exchange.disturbed():
         try:
             data = await read_some(source)
@@ -76,7 +75,7 @@ async def _empty(
     try:
         if isinstance(first, Beginning):
             await first.hold.wait()
-            await sink.start(first.head, send_now=True)
+            await sink.start(first.head)
         while True:
             item = await line.get()
             if item.error is not None:

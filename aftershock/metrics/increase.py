@@ -2,8 +2,8 @@
 
 PromQL's `increase()` extrapolates to the edges of its range, gives fractions of requests, and nothing at all for a
 series with one sample. A sample size that is off by some per cent is a wrong sample size, so counts are made here from
-the samples themselves: a counter has, at each instant, the value last scraped, and the growth over a window is the difference
-of two such values, plus what a restart in between hides.
+the samples themselves: a counter has, at each instant, the value last scraped, and the growth over a window is the
+difference of two such values, plus what a restart in between hides.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ SOCKETS = Path("/tmp")
 """Where SeaweedFS leaves sockets named after its ports; no flag moves all of them."""
 
 MEMORY_LIMIT = "512MiB"
-"""Above it Go collects garbage rather than take more. Idle it holds 120 MB; a limit of 200 MB cost a core of collecting."""
+"""Above it Go collects garbage rather than take more. Idle it holds 120 MB; 200 MB here cost a core of collecting."""
 
 GRACE_S = 0.2
 """After SIGTERM it would take 25 s to end; objects it has acknowledged survive SIGKILL."""

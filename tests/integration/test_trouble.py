@@ -48,7 +48,7 @@ def one_error_line(command: Command) -> str:
         ({"fault": "pod-network-latency", "fault_parameters": '{"NETWORK_LATENCY": "500ms"}'}, ["500ms", "500"]),
         ({"rate": "-1"}, ["rate", "-1"]),
         ({"slo": "no-such-spec"}, ["no-such-spec", "canary"]),
-        ({"slo": "broken.yaml"}, ["broken.yaml:2"]),
+        ({"slo": "broken.yaml"}, ["broken.yaml:3", "not YAML"]),
         ({"dataset": "broken.jsonl"}, ["broken.jsonl:2"]),
         ({"fault": "pod-delete", "target_url": "http://127.0.0.1:9"}, ["pod-delete", "127.0.0.1:9"]),
         ({"model": "gpt-17"}, ["gpt-17", "canary"]),

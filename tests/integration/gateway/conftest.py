@@ -105,7 +105,7 @@ class Replica:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         writer = await response.prepare(request)
         assert writer is not None
-        writer.send_headers()  # type: ignore[attr-defined]
+        writer.send_headers()
         count = int(request.query.get("n", 0))
         for number in range(count or 1000):
             if not count:

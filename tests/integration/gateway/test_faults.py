@@ -205,7 +205,7 @@ async def test_http_faults_leave_answers_under_way_alone(stand: type[Stand]) -> 
 
 async def test_http_status_replaces_status_and_body(stand: type[Stand]) -> None:
     async with stand(health=NEVER) as it:
-        body = {"response_body": '{"error": "chaos"}', "content_type": "application/json"}
+        body: dict[str, Any] = {"response_body": '{"error": "chaos"}', "content_type": "application/json"}
         async with it.fault("http-status", status_code=503, **body) as fault_id:
             async with it.client.get(f"{it.url}/stream") as response:
                 assert (response.status, response.reason) == (503, "Service Unavailable")

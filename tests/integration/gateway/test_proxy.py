@@ -85,6 +85,13 @@ async def test_connections_are_kept_on_both_sides(stand: type[Stand]) -> None:
         assert len(it.replicas[0].connections) == 1
 
 
+async def test_without_idle_time_each_request_has_a_connection(stand: type[Stand]) -> None:
+    async with stand(idle_timeout_s=0) as it:
+        for _ in range(3):
+            assert (await it.get("/v1/models"))[0] == 200
+        assert len(it.replicas[0].connections) == 3
+
+
 async def test_answers_without_a_body_keep_their_framing(stand: type[Stand]) -> None:
     async with stand() as it:
         async with it.client.head(f"{it.url}/v1/models") as response:
