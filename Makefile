@@ -54,13 +54,13 @@ setup-dev: .venv/dev.stamp ## Make .venv with what the tests need too
 
 .venv/run.stamp: requirements/run.txt pyproject.toml | .venv/bin/python
 	@echo "setup      installing the pinned requirements"
-	@$(UV) pip install -q -p $(BIN)/python --require-hashes -r requirements/run.txt
+	@$(UV) pip install -q -p $(BIN)/python --compile-bytecode --require-hashes -r requirements/run.txt
 	@$(UV) pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/dev.stamp: requirements/dev.txt pyproject.toml | .venv/bin/python
 	@echo "setup      installing the pinned requirements and those of the tests"
-	@$(UV) pip install -q -p $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(UV) pip install -q -p $(BIN)/python --compile-bytecode --require-hashes -r requirements/dev.txt
 	@$(UV) pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@ .venv/run.stamp
 

@@ -14,12 +14,12 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from aftershock.errors import PipelineError
-from aftershock.files import write_json
 
 TASK_GRACE_S = 15.0
 """How long a task may take to revert its fault and write its records after SIGTERM."""
@@ -28,24 +28,30 @@ TASK_GRACE_S = 15.0
 class LocalPipeline:
     """A compiled package that runs under `kfp.local`, task after task, each in a subprocess."""
 
-    def __init__(
-        self, package: Path, parameters: Mapping[str, Any], root: Path, log: Path, environment: Mapping[str, str]
-    ) -> None:
-        """Start it. `root` takes the outputs, `log` all that the runner and its tasks print."""
+    def __init__(self, package: Path, root: Path, log: Path) -> None:
+        """Start the runner, which gets ready (a second of imports) and waits for `begin`.
+
+        `root` takes the outputs, `log` all that the runner and its tasks print.
+        """
         if not package.is_file():
             raise PipelineError(f"{package}: the compiled pipeline is missing; run `make compile`")
-        arguments = root.parent / "parameters.json"
-        write_json(arguments, dict(parameters))
         with log.open("ab") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "aftershock.kubeflow", str(package), str(root), str(arguments)],
+                [sys.executable, "-m", "aftershock.kubeflow", str(package), str(root)],
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **environment},
                 start_new_session=True,
             )
         self.log = log
+
+    def begin(self, parameters: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+        """Run the package with these parameters. `environment` is for its tasks: secrets go there."""
+        order = json.dumps({"parameters": dict(parameters), "environment": dict(environment)})
+        try:
+            os.write(self._lifeline, order.encode() + b"\n")
+        except BrokenPipeError as error:
+            raise PipelineError(f"the pipeline's runner ended before it began; see {self.log}") from error
 
     @property
     def pid(self) -> int:
@@ -66,8 +72,19 @@ class LocalPipeline:
             time.sleep(0.05)
         self._signal(signal.SIGKILL)
         self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
         if self._process.stdin:
             self._process.stdin.close()
+
+    @property
+    def _lifeline(self) -> int:
+        assert self._process.stdin is not None
+        return self._process.stdin.fileno()
 
     def _signal(self, number: signal.Signals) -> None:
         try:
@@ -83,35 +100,48 @@ class LocalPipeline:
         return True
 
 
+def _read_order() -> dict[str, Any] | None:
+    """The one line on standard input; None if the parent died before it wrote one.
+
+    Not through sys.stdin: a thread that holds its lock would abort the interpreter at its end.
+    """
+    line = b""
+    while not line.endswith(b"\n"):
+        received = os.read(0, 65_536)
+        if not received:
+            return None
+        line += received
+    order: dict[str, Any] = json.loads(line)
+    return order
+
+
 def _end_with_parent() -> None:
     """Wait for the end of standard input, which comes when the parent has died, then end the whole group."""
-    while os.read(0, 1024):  # not through sys.stdin, whose lock would be held when the interpreter ends
+    while os.read(0, 1024):
         pass
     os.killpg(0, signal.SIGTERM)
 
 
-def _run(package: str, root: str, arguments: str) -> int:
-    import warnings
-
+def main() -> int:
+    """Entry of the child process: PACKAGE ROOT, and one line of JSON on standard input."""
+    package, root = sys.argv[1:3]
     warnings.simplefilter("ignore")  # of kfp about itself; our own code is held to none by its tests
     from kfp import components, local
 
     local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=root, raise_on_error=True)
     pipeline = components.load_component_from_file(package)
-    parameters = json.loads(Path(arguments).read_text(encoding="utf-8"))
+    order = _read_order()
+    if order is None:
+        return 1
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ.update(order["environment"])
     try:
-        pipeline(**parameters)
+        pipeline(**order["parameters"])
     except RuntimeError as error:
         # The runner's word for "a task failed". Which one and why is in the journal, written by the task itself.
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
-
-
-def main() -> int:
-    """Entry of the child process: PACKAGE ROOT PARAMETERS.json."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    return _run(*sys.argv[1:4])
 
 
 if __name__ == "__main__":

@@ -63,8 +63,13 @@ def run(options: RunOptions, console: Console) -> ExitCode:
     console.line("run", f"{experiment.run_id}  in {shown(directory.path)}")
     with interruptible(console):
         try:
-            with placed(experiment, settings, directory, console) as (experiment, secrets):
-                journal = follow(experiment, secrets, directory, console)
+            with (
+                LocalPipeline(
+                    data_folder("pipelines") / PACKAGE, directory.artifacts, directory.logs / "pipeline.log"
+                ) as pipeline,
+                placed(experiment, settings, directory, console) as (experiment, secrets),
+            ):
+                journal = follow(pipeline, experiment, secrets, directory, console)
         finally:
             gather(directory)
     return conclude(directory, journal, console)
@@ -133,18 +138,18 @@ def store_secrets(stack: StackState) -> dict[str, str]:
     }
 
 
-def follow(experiment: Experiment, secrets: Mapping[str, str], directory: RunDirectory, console: Console) -> Journal:
+def follow(
+    pipeline: LocalPipeline,
+    experiment: Experiment,
+    secrets: Mapping[str, str],
+    directory: RunDirectory,
+    console: Console,
+) -> Journal:
     """Run the compiled package and show its progress until it ends; stop it if this is interrupted."""
     journal = Journal(directory.journal)
-    pipeline = LocalPipeline(
-        data_folder("pipelines") / PACKAGE,
-        experiment.model_dump(mode="json"),
-        root=directory.artifacts,
-        log=directory.logs / "pipeline.log",
-        environment={**secrets, JOURNAL_VARIABLE: str(directory.journal)},
-    )
     try:
         register_process(directory.path, pipeline.pid)
+        pipeline.begin(experiment.model_dump(mode="json"), {**secrets, JOURNAL_VARIABLE: str(directory.journal)})
         while (succeeded := pipeline.poll()) is None:
             time.sleep(POLL_S)
             for event in journal.new_events():
