@@ -5,7 +5,6 @@ Judging and reporting from files alone is what makes a verdict one that can be d
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from aftershock.errors import ExperimentError, StoreError
+from aftershock.errors import ExperimentError
 from aftershock.experiment import Experiment, load_experiment
 from aftershock.files import read_json
 from aftershock.load.records import read_records
-from aftershock.progress import emit
 from aftershock.rundir import RunDirectory
 from aftershock.slo.circumstances import LoadHealth
 from aftershock.slo.judge import judge
@@ -104,24 +102,6 @@ class Evidence:
             "report.md": render_markdown(judgement, self.windows, self.outcome, experiment),
             "report.html": render_html(judgement, self.metrics, self.windows, self.outcome, experiment, self.records),
         }
-
-    def publish(self, files: Mapping[str, str]) -> None:
-        """Keep the run in the history. A store that fails costs the run its place there, and is a warning."""
-        from aftershock.report.history import Store
-
-        if self.experiment.store_endpoint == "none":
-            return
-        try:
-            store = Store(
-                self.experiment.store_endpoint,
-                os.environ.get("AFTERSHOCK_STORE_ACCESS_KEY", ""),
-                os.environ.get("AFTERSHOCK_STORE_SECRET_KEY", ""),
-                self.experiment.store_bucket,
-            )
-            kept = {**files, "experiment.yaml": self.experiment.to_yaml()}
-            store.publish(self.experiment.run_id, {name: text.encode() for name, text in kept.items()})
-        except StoreError as error:
-            emit("warning", message=f"the run is not kept in the history: {error}")
 
 
 def judge_again(run: RunDirectory, *, slo: str | None = None, policy: str | None = None) -> Judgement:

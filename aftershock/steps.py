@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -25,6 +26,7 @@ from aftershock.windows import Phase, Window
 if TYPE_CHECKING:
     from aftershock.chaos.backend import ChaosEvent, ChaosOutcome
     from aftershock.load.plan import LoadPlan, LoadProgress, LoadResult
+    from aftershock.report.history import Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -252,8 +254,31 @@ def report(
     files = evidence.report(verdicts)
     for path, name in ((table_out, "slo_table.csv"), (summary_out, "report.md"), (page_out, "report.html")):
         write_text(path, files[name])
-    evidence.publish(files | {"verdict.json": judgement.read_text(encoding="utf-8")})
+    _publish(evidence.experiment, files | {"verdict.json": judgement.read_text(encoding="utf-8")})
     return to_kfp_metrics(verdicts)
+
+
+def _publish(experiment: Experiment, files: Mapping[str, str]) -> None:
+    from aftershock.errors import StoreError
+
+    if experiment.store_endpoint == "none":
+        return
+    try:
+        kept = {**files, "experiment.yaml": experiment.to_yaml()}
+        _store(experiment).publish(experiment.run_id, {name: text.encode() for name, text in kept.items()})
+    except StoreError as error:
+        emit("warning", message=f"the run is not kept in the history: {error}")
+
+
+def _store(experiment: Experiment) -> Store:
+    from aftershock.report.history import Store
+
+    return Store(
+        experiment.store_endpoint,
+        os.environ.get("AFTERSHOCK_STORE_ACCESS_KEY", ""),
+        os.environ.get("AFTERSHOCK_STORE_SECRET_KEY", ""),
+        experiment.store_bucket,
+    )
 
 
 @step
