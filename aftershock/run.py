@@ -15,12 +15,12 @@ from typing import Any
 from aftershock.console import Console, Journal, table_text
 from aftershock.errors import ExitCode, InfrastructureError, InputError, PipelineError
 from aftershock.experiment import EMBEDDED, NO_FAULT, Experiment
-from aftershock.files import data_folder, read_json
+from aftershock.files import data_folder, read_json, write_text
 from aftershock.kubeflow import LocalPipeline
 from aftershock.progress import JOURNAL_VARIABLE
 from aftershock.rundir import RunDirectory, gather, new_run_id
 from aftershock.slo.verdict import Judgement
-from aftershock.stack.cleanup import cleanup, register_process
+from aftershock.stack.cleanup import cleanup, is_live, register_process
 from aftershock.stack.settings import StackSettings
 from aftershock.stack.stack import StackState, check, running_stack
 from aftershock.steps import render_engine
@@ -57,9 +57,12 @@ def run(options: RunOptions, console: Console) -> ExitCode:
     and the records that exist are under their names in the run directory.
     """
     experiment, settings = checked(options)
-    for ended in cleanup(options.runs):
+    for ended in tidy(options.runs):
         console.line("cleanup", ended)
+    if experiment.needs_stack():
+        check(settings)
     directory = RunDirectory.create(options.runs, experiment.run_id)
+    write_text(directory.experiment, experiment.to_yaml())
     console.line("run", f"{experiment.run_id}  in {shown(directory.path)}")
     with interruptible(console):
         try:
@@ -73,6 +76,15 @@ def run(options: RunOptions, console: Console) -> ExitCode:
         finally:
             gather(directory)
     return conclude(directory, journal, console)
+
+
+def tidy(runs: Path) -> list[str]:
+    """End what dead runs left running and put their records in place; a sentence for each thing that was done."""
+    done = cleanup(runs)
+    for path in sorted(runs.glob("*/artifacts")):
+        if not is_live(path.parent):
+            done += [f"{path.parent.name}: kept {name}" for name in gather(RunDirectory(path.parent.absolute()))]
+    return done
 
 
 def checked(options: RunOptions) -> tuple[Experiment, StackSettings]:
@@ -94,8 +106,6 @@ def checked(options: RunOptions) -> tuple[Experiment, StackSettings]:
             f"fault={experiment.fault}: backend {experiment.backend} acts on the embedded stack, but target_url is "
             f"{experiment.target_url}; use --fault none to measure it without a fault"
         )
-    if experiment.needs_stack():
-        check(settings)
     # A path on this disk means nothing to a pod: the pipeline gets the text.
     return experiment.model_copy(update={"slo": read_slo_text(experiment.slo)}), settings
 
@@ -118,13 +128,13 @@ def placed(
 
 def addressed(experiment: Experiment, stack: StackState, directory: RunDirectory) -> Experiment:
     """`embedded` replaced by where the parts of the stack really are."""
-    embedded = {
-        "target_url": stack.gateway.url,
-        "prometheus_url": stack.prometheus.url if stack.prometheus else "none",
-        "store_endpoint": stack.store.endpoint if stack.store else "none",
-    }
-    update: dict[str, Any] = {name: value for name, value in embedded.items() if getattr(experiment, name) == EMBEDDED}
-    update |= {"stack": str(directory.stack_state), "metrics_port": stack.metrics_port}
+    update: dict[str, Any] = {"stack": str(directory.stack_state)}
+    if experiment.target_url == EMBEDDED:
+        update["target_url"] = stack.gateway.url
+    if stack.prometheus:
+        update |= {"prometheus_url": stack.prometheus.url, "metrics_port": stack.metrics_port}
+    if stack.store:
+        update["store_endpoint"] = stack.store.endpoint
     return experiment.model_copy(update=update)
 
 
@@ -158,7 +168,7 @@ def follow(
         pipeline.stop()
         for event in journal.new_events():
             console.show(event)
-    if not succeeded and journal.error is None and not list(directory.artifacts.glob("*/judge/judgement")):
+    if not succeeded and journal.error is None and not journal.gate_closed:
         raise PipelineError(f"the pipeline failed; the reason is in {shown(pipeline.log)}")
     return journal
 

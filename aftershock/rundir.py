@@ -20,7 +20,6 @@ RECORDS_TASKS = {"load": Phase.BASELINE, "chaos": Phase.CHAOS, "load-2": Phase.R
 """Which phase's records a task of the compiled package writes; a test holds these to the package."""
 
 ARTIFACTS = {
-    ("render", "experiment"): "experiment.yaml",
     ("render", "engine"): "engine.yaml",
     ("chaos", "outcome"): "chaos_result.json",
     ("collect", "windows"): "windows.json",
@@ -31,7 +30,8 @@ ARTIFACTS = {
     ("report", "page"): "report.html",
     **{(task, "records"): f"records/{phase}.parquet" for task, phase in RECORDS_TASKS.items()},
 }
-"""(task, output) of the compiled package -> name in the run directory."""
+"""(task, output) of the compiled package -> name in the run directory. The experiment lies there from the start, as it
+was given: the task's has the addresses of a stack that is gone with the run."""
 
 PARTS_SUFFIX = ".parts"
 """Records of a phase that is still being written lie in a folder beside their final file."""
@@ -71,11 +71,6 @@ class RunDirectory:
         return cls(path.absolute())
 
     @property
-    def run_id(self) -> str:
-        """The run's name."""
-        return self.path.name
-
-    @property
     def artifacts(self) -> Path:
         """Root of the pipeline's runner."""
         return self.path / "artifacts"
@@ -96,6 +91,11 @@ class RunDirectory:
         return self.path / "events.jsonl"
 
     @property
+    def experiment(self) -> Path:
+        """The experiment as it was given, YAML."""
+        return self.path / "experiment.yaml"
+
+    @property
     def report(self) -> Path:
         """The HTML report."""
         return self.path / "report.html"
@@ -111,16 +111,15 @@ class RunDirectory:
 
 
 def gather(run: RunDirectory) -> list[str]:
-    """Give every output that exists its name in the run directory; return the names. Safe to repeat.
+    """Give every output that exists its name in the run directory; return the names that are new. Safe to repeat.
 
-    Records of a phase that was cut off are put together from the parts that were flushed.
+    Not for a run that is going on. Records of a phase that was cut off are made of the parts that were flushed.
     Raises RunDirectoryError where the directory cannot be written.
     """
     gathered = []
     for (task, output), name in ARTIFACTS.items():
         for source in sorted(run.artifacts.glob(f"*/{task}/{output}")):
-            if source.is_file() and source.stat().st_size:
-                _place(source, run.path / name)
+            if source.is_file() and source.stat().st_size and _place(source, run.path / name):
                 gathered.append(name)
     for task, phase in RECORDS_TASKS.items():
         for parts in sorted(run.artifacts.glob(f"*/{task}/records{PARTS_SUFFIX}")):
@@ -130,16 +129,17 @@ def gather(run: RunDirectory) -> list[str]:
     return gathered
 
 
-def _place(source: Path, target: Path) -> None:
-    """Link (or copy, across file systems) `source` to `target`, atomically."""
-    if target.exists() and target.samefile(source):
-        return
+def _place(source: Path, target: Path) -> bool:
+    """Link (or copy, across file systems) `source` to `target`, atomically; whether there was anything to do."""
+    if target.exists():
+        return False
     with atomic_path(target) as temporary:
         temporary.unlink()
         try:
             os.link(source, temporary)
         except OSError:
             shutil.copyfile(source, temporary)
+    return True
 
 
 def _compact(parts: Path, target: Path) -> None:

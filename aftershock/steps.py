@@ -15,8 +15,17 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import urlsplit
 
-from aftershock.errors import AftershockError, ExitCode, GateError, PipelineError
+from aftershock.errors import (
+    AftershockError,
+    ChaosError,
+    ExitCode,
+    GateError,
+    InputError,
+    PipelineError,
+    StoreError,
+)
 from aftershock.experiment import EMBEDDED, NO_FAULT, Experiment, load_experiment, validate
 from aftershock.files import read_json, write_json, write_text
 from aftershock.progress import emit
@@ -90,9 +99,15 @@ def _preflight(experiment: Experiment, engine_text: str) -> None:
     objectives = load_slos(experiment.slo)
     for name in ("target_url", "prometheus_url", "store_endpoint"):
         if getattr(experiment, name) == EMBEDDED:
-            raise PipelineError(f"{name}=embedded: there is no embedded stack here; `aftershock run` starts one")
+            raise InputError(
+                f"{name}=embedded: there is no embedded stack here; give an address, or use `aftershock run`"
+            )
     if experiment.fault != NO_FAULT:
         create_backend(experiment).preflight(parse_engine(engine_text, "rendered engine"))
+    if experiment.store_endpoint != "none" and not _store(experiment).ready():
+        raise StoreError(
+            f"{experiment.store_endpoint}: no object store answers; --store-endpoint none keeps no history"
+        )
     asyncio.run(check_target(_plan(experiment, Phase.BASELINE, Path("unused"))))
     check_queries(objectives, PrometheusClient(experiment.prometheus_url))
 
@@ -126,8 +141,6 @@ def chaos(experiment_path: Path, engine_path: Path, *, records_out: Path, window
     _write_window(window_out, window, result)
     write_json(outcome_out, outcome.to_dict() if outcome else {})
     if outcome is not None and outcome.verdict == "Error":
-        from aftershock.errors import ChaosError
-
         code = outcome.error_code or "GENERIC_ERROR"
         raise ChaosError(f"{experiment.fault}: {code}: {outcome.reason}; the fault is reverted, records are kept", code)
 
@@ -172,6 +185,8 @@ async def _disturb(
             await asyncio.wait({sending}, timeout=plan.seconds)
         await asyncio.wait({sending, disturbing}, return_when=asyncio.FIRST_COMPLETED)
         enough.set()
+        if sending.done():
+            stop_fault.set()  # no fault without load
         return await sending, await disturbing
     finally:
         stop_fault.set()
@@ -259,8 +274,6 @@ def report(
 
 
 def _publish(experiment: Experiment, files: Mapping[str, str]) -> None:
-    from aftershock.errors import StoreError
-
     if experiment.store_endpoint == "none":
         return
     try:
@@ -315,9 +328,15 @@ def _plan(experiment: Experiment, phase: Phase, records: Path) -> LoadPlan:
         request_timeout_s=experiment.request_timeout_s,
         seed=experiment.seed,
         records_path=records,
+        metrics_host="127.0.0.1" if _is_local(experiment.prometheus_url) else "0.0.0.0",
         metrics_port=experiment.metrics_port,
         scrape_interval_s=experiment.scrape_interval_s,
     )
+
+
+def _is_local(url: str) -> bool:
+    """Whether it is on this machine: then nobody else needs to see the load generator's metrics."""
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
 
 
 def _say_load(plan: LoadPlan) -> Callable[[LoadProgress], None]:
@@ -348,6 +367,7 @@ def _say_warning(message: str) -> None:
 def _write_window(path: Path, window: Window, result: LoadResult) -> None:
     """The window, and how well the load generator kept up in it: what the judge must know of the load."""
     load = {
+        "settled": result.settled,
         "sent": result.sent,
         "ok": result.ok,
         "failed": result.failed,

@@ -36,6 +36,7 @@ def test_the_first_error_counts_and_a_closed_gate_is_none(journal: Path) -> None
     emit("error", type="SpecError", message="slo.yaml:3: wrong", exit_code=2)
     emit("error", type="ChaosError", message="later", exit_code=4)
     reader.new_events()
+    assert reader.gate_closed
     assert reader.error == ("slo.yaml:3: wrong", ExitCode.BAD_INPUT)
 
 

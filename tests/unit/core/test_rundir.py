@@ -23,8 +23,8 @@ def test_gather_names_what_exists_and_can_be_repeated(tmp_path: Path) -> None:
     artifact(run, "load", "records", "baseline")
     artifact(run, "judge", "judgement", "")
 
-    for _ in range(2):
-        assert set(gather(run)) == {"engine.yaml", "records/baseline.parquet", "records/recovery.parquet"}
+    assert set(gather(run)) == {"engine.yaml", "records/baseline.parquet", "records/recovery.parquet"}
+    assert gather(run) == [], "only what is new is named"
 
     assert (run.path / "engine.yaml").read_text() == "kind: ChaosEngine\n"
     assert (run.path / "records" / "recovery.parquet").read_text() == "recovery"
