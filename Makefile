@@ -73,4 +73,4 @@ setup-dev: .venv/dev.stamp ## Make .venv with what the tests need too
 .cache/uv/bin/uv:
 	@echo "setup      installing uv (not on PATH) into .cache"
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; install Python 3.11 or give PYTHON=/path/to/python3.11"; exit 2; }
-	@$(PYTHON) -m pip install -q --disable-pip-version-check --no-warn-script-location --target .cache/uv --require-hashes -r requirements/uv.txt
+	@PIP_ROOT_USER_ACTION=ignore $(PYTHON) -m pip install -q --disable-pip-version-check --no-warn-script-location --target .cache/uv --require-hashes -r requirements/uv.txt

@@ -71,8 +71,9 @@ def flags_of(model: type[BaseModel], skip: frozenset[str]) -> Callable[[Callable
 def run(file: Path | None, runs: Path, **given: Any) -> int:
     """Run an experiment on the embedded stack and print its compliance table."""
     from aftershock.console import Console
-    from aftershock.run import Interrupted, RunOptions
+    from aftershock.run import RunOptions
     from aftershock.run import run as run_experiment
+    from aftershock.signals import Interrupted
 
     flags = {name: value for name, value in given.items() if value is not None}
     stack = {name: flags.pop(name) for name in list(flags) if name not in Experiment.model_fields}
@@ -128,14 +129,13 @@ def faults(name: str | None) -> int:
 @click.option("--kind", default=None, help="Kind of the target.")
 def render(name: str, parameters: tuple[str, ...], **target: str | None) -> int:
     """Print the ChaosEngine that a fault renders to."""
-    from aftershock.steps import render_engine
+    from aftershock.chaos.render import render_fault
 
     wrong = [text for text in parameters if "=" not in text]
     if wrong:
         raise InputError(f"-p {wrong[0]}: must be KEY=VALUE")
-    flags: dict[str, Any] = {key: value for key, value in target.items() if value is not None}
-    flags |= {"fault": name, "fault_parameters": dict(text.split("=", 1) for text in parameters), "run_id": "manual"}
-    click.echo(render_engine(resolve(flags=flags, environment={})), nl=False)
+    given = {key: value for key, value in target.items() if value is not None}
+    click.echo(render_fault(name, dict(text.split("=", 1) for text in parameters), **given), nl=False)
     return ExitCode.PASS
 
 

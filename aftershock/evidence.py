@@ -5,17 +5,18 @@ Judging and reporting from files alone is what makes a verdict one that can be d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pyarrow.parquet import ParquetFile
 
 from aftershock.errors import ExperimentError
 from aftershock.experiment import Experiment, load_experiment
 from aftershock.files import read_json
-from aftershock.load.records import read_records
 from aftershock.rundir import RunDirectory
 from aftershock.slo.circumstances import LoadHealth
 from aftershock.slo.judge import judge
@@ -23,6 +24,9 @@ from aftershock.slo.objective import Objective
 from aftershock.slo.openslo import load_slos
 from aftershock.slo.verdict import Judgement
 from aftershock.windows import Phase, Window
+
+RECORD_COLUMNS = ["phase", "seq", "item_id", "latency_s", "outcome", "correct"]
+"""What judge and report need of the records; a day of them has far more."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +45,24 @@ class Evidence:
     def read(
         cls, experiment_path: Path, *, metrics: Path, windows: Path, outcome: Path, records: Sequence[Path]
     ) -> Evidence:
-        """From the files that the steps wrote."""
+        """From the files that the steps wrote. Raises ExperimentError where one of them is not what it should be."""
         experiment = load_experiment(experiment_path.read_text(encoding="utf-8"), str(experiment_path))
-        entries = read_json(windows)
-        frames = [read_records(path) for path in records if path.exists()]
+        with _reading(windows):
+            entries = read_json(windows)
+            found = [Window.from_dict(entry) for entry in entries]
+            health = {Phase(entry["phase"]): LoadHealth.from_dict(entry["load"]) for entry in entries}
+        with _reading(outcome):
+            result = dict(read_json(outcome)) or None
+        with _reading(metrics):
+            measured = pd.read_parquet(metrics)
+        frames = [_records(path) for path in records if path.exists()]
         return cls(
             experiment=experiment,
             objectives=load_slos(experiment.slo),
-            metrics=pd.read_parquet(metrics),
-            windows=[Window.from_dict(entry) for entry in entries],
-            load_health={Phase(entry["phase"]): LoadHealth.from_dict(entry["load"]) for entry in entries},
-            outcome=read_json(outcome) or None,
+            metrics=measured,
+            windows=found,
+            load_health=health,
+            outcome=result,
             records=pd.concat(frames, ignore_index=True) if frames else None,
         )
 
@@ -78,17 +89,18 @@ class Evidence:
     def judge(self) -> Judgement:
         """The verdicts. Pure: the same evidence gives the same verdicts."""
         outcome = self.outcome or {}
-        return judge(
+        judgement = judge(
             self.objectives,
             self.metrics,
             self.windows,
             policy=self.experiment.policy,
             fault=self.experiment.fault,
             fault_effects=outcome.get("effects"),
-            fault_verdict=outcome.get("verdict", "Pass"),
+            fault_verdict=outcome.get("verdict"),
             load_health=self.load_health,
             records=self.records,
         )
+        return replace(judgement, notes=(*judgement.notes, *self._gaps()))
 
     def report(self, judgement: Judgement) -> dict[str, str]:
         """The table and the report in every form: name in the run directory -> text."""
@@ -102,6 +114,42 @@ class Evidence:
             "report.md": render_markdown(judgement, self.windows, self.outcome, experiment),
             "report.html": render_html(judgement, self.metrics, self.windows, self.outcome, experiment, self.records),
         }
+
+    def _gaps(self) -> Iterator[str]:
+        """Phases without records: their answers cannot be compared one by one."""
+        there = set() if self.records is None else set(self.records["phase"])
+        missing = [window.phase.value for window in self.windows if window.phase.value not in there]
+        if missing:
+            yield f"There are no request records of: {', '.join(missing)}."
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever a file that is cut off, or is another one, makes its readers raise, in one line."""
+    try:
+        yield
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:  # pyarrow's and json's are ValueErrors
+        reason = " ".join(str(error).split())
+        raise ExperimentError(
+            f"{path}: cannot be read ({type(error).__name__}: {reason}); is it whole? run the experiment again"
+        ) from error
+
+
+def _records(path: Path) -> pd.DataFrame:
+    """The records of one phase. Raises ExperimentError where a request is there twice: it would count twice."""
+    with _reading(path):
+        frame: pd.DataFrame = ParquetFile(path).read(columns=RECORD_COLUMNS).to_pandas()[RECORD_COLUMNS]
+    twice = frame.loc[frame.duplicated(["phase", "seq"]), ["phase", "seq"]]
+    if not twice.empty:
+        phase, seq = twice.iloc[0]
+        raise ExperimentError(f"{path}: request {seq} of the {phase} phase is there twice; run the experiment again")
+    return frame
 
 
 def judge_again(run: RunDirectory, *, slo: str | None = None, policy: str | None = None) -> Judgement:

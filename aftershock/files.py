@@ -15,8 +15,10 @@ from aftershock.errors import RunDirectoryError
 
 
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path, mode: int = 0o644) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place if the block ends well, and vanishes if not.
+
+    The file gets the permissions `mode`; until it is in its place, nobody but this user can read it.
 
     Raises RunDirectoryError where the folder cannot be written (full disk, no rights).
     """
@@ -27,7 +29,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         os.close(handle)
         temporary = Path(name)
         yield temporary
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:
         raise RunDirectoryError(
@@ -38,9 +40,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path` atomically, in UTF-8."""
-    with atomic_path(path) as temporary:
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write `text` to `path` atomically, in UTF-8, with the permissions `mode`."""
+    with atomic_path(path, mode) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

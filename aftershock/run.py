@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 from aftershock.console import Console, Journal, table_text
-from aftershock.errors import ExitCode, InfrastructureError, InputError, PipelineError
+from aftershock.errors import ExitCode, InfrastructureError, InputError, PipelineError, StackError
 from aftershock.experiment import EMBEDDED, NO_FAULT, Experiment
 from aftershock.files import data_folder, read_json, write_text
 from aftershock.kubeflow import LocalPipeline
+from aftershock.place import Place, placed
 from aftershock.progress import JOURNAL_VARIABLE
 from aftershock.rundir import RunDirectory, gather, new_run_id
+from aftershock.signals import interruptible
 from aftershock.slo.verdict import Judgement
-from aftershock.stack.cleanup import cleanup, is_live, register_process
+from aftershock.stack.cleanup import cleanup, is_live, owned, register_process
 from aftershock.stack.settings import StackSettings
-from aftershock.stack.stack import StackState, check, running_stack
+from aftershock.stack.stack import check
 from aftershock.steps import render_engine
 
 PACKAGE = Path("slo_chaos") / "pipeline.yaml"
@@ -42,6 +39,7 @@ class RunOptions:
         experiment = self.experiment
         return self.stack.model_copy(
             update={
+                "servers": experiment.target_url == EMBEDDED,
                 "model": experiment.model if experiment.target_url == EMBEDDED else "canary",
                 "scrape_interval_s": experiment.scrape_interval_s,
                 "prometheus": experiment.prometheus_url == EMBEDDED,
@@ -64,15 +62,14 @@ def run(options: RunOptions, console: Console) -> ExitCode:
     directory = RunDirectory.create(options.runs, experiment.run_id)
     write_text(directory.experiment, experiment.to_yaml())
     console.line("run", f"{experiment.run_id}  in {shown(directory.path)}")
-    with interruptible(console):
+    package = data_folder("pipelines") / PACKAGE
+    with interruptible(console), owned(directory.path):
         try:
             with (
-                LocalPipeline(
-                    data_folder("pipelines") / PACKAGE, directory.artifacts, directory.logs / "pipeline.log"
-                ) as pipeline,
-                placed(experiment, settings, directory, console) as (experiment, secrets),
+                LocalPipeline(package, directory.artifacts, directory.logs / "pipeline.log") as pipeline,
+                placed(experiment, settings, directory, console) as place,
             ):
-                journal = follow(pipeline, experiment, secrets, directory, console)
+                journal = follow(pipeline, place, directory, console)
         finally:
             gather(directory)
     return conclude(directory, journal, console)
@@ -110,57 +107,17 @@ def checked(options: RunOptions) -> tuple[Experiment, StackSettings]:
     return experiment.model_copy(update={"slo": read_slo_text(experiment.slo)}), settings
 
 
-@contextmanager
-def placed(
-    experiment: Experiment, settings: StackSettings, directory: RunDirectory, console: Console
-) -> Iterator[tuple[Experiment, Mapping[str, str]]]:
-    """The experiment with the addresses of a running embedded stack, if it asks for one, and the store's secrets."""
-    if not experiment.needs_stack():
-        yield experiment, {}
-        return
-    began = time.monotonic()
-    console.line("stack", "starting model servers, gateway, Prometheus and object store")
-    with running_stack(settings, directory.path, experiment.run_id) as stack:
-        console.line("stack", f"{described(stack)}; ready in {time.monotonic() - began:.1f} s")
-        yield addressed(experiment, stack, directory), store_secrets(stack)
-        console.line("stack", "stopping")
+def follow(pipeline: LocalPipeline, place: Place, directory: RunDirectory, console: Console) -> Journal:
+    """Run the compiled package and show its progress until it ends; stop it if this is interrupted.
 
-
-def addressed(experiment: Experiment, stack: StackState, directory: RunDirectory) -> Experiment:
-    """`embedded` replaced by where the parts of the stack really are."""
-    update: dict[str, Any] = {"stack": str(directory.stack_state)}
-    if experiment.target_url == EMBEDDED:
-        update["target_url"] = stack.gateway.url
-    if stack.prometheus:
-        update |= {"prometheus_url": stack.prometheus.url, "metrics_port": stack.metrics_port}
-    if stack.store:
-        update["store_endpoint"] = stack.store.endpoint
-    return experiment.model_copy(update=update)
-
-
-def store_secrets(stack: StackState) -> dict[str, str]:
-    """Credentials of the embedded store as variables: parameters of a pipeline are stored and shown."""
-    if stack.store is None:
-        return {}
-    return {
-        "AFTERSHOCK_STORE_ACCESS_KEY": stack.store.access_key,
-        "AFTERSHOCK_STORE_SECRET_KEY": stack.store.secret_key,
-    }
-
-
-def follow(
-    pipeline: LocalPipeline,
-    experiment: Experiment,
-    secrets: Mapping[str, str],
-    directory: RunDirectory,
-    console: Console,
-) -> Journal:
-    """Run the compiled package and show its progress until it ends; stop it if this is interrupted."""
-    journal = Journal(directory.journal)
+    Raises StackError if the stack dies meanwhile, PipelineError if the runner does.
+    """
+    journal, lost = Journal(directory.journal), None
     try:
         register_process(directory.path, pipeline.pid)
-        pipeline.begin(experiment.model_dump(mode="json"), {**secrets, JOURNAL_VARIABLE: str(directory.journal)})
-        while (succeeded := pipeline.poll()) is None:
+        environment = {**place.secrets, JOURNAL_VARIABLE: str(directory.journal)}
+        pipeline.begin(place.experiment.model_dump(mode="json"), environment)
+        while (succeeded := pipeline.poll()) is None and (lost := place.lost()) is None:
             time.sleep(POLL_S)
             for event in journal.new_events():
                 console.show(event)
@@ -168,6 +125,8 @@ def follow(
         pipeline.stop()
         for event in journal.new_events():
             console.show(event)
+    if lost is not None:
+        raise StackError(journal.error[0] if journal.error else lost)
     if not succeeded and journal.error is None and not journal.gate_closed:
         raise PipelineError(f"the pipeline failed; the reason is in {shown(pipeline.log)}")
     return journal
@@ -190,46 +149,9 @@ def conclude(directory: RunDirectory, journal: Journal, console: Console) -> Exi
     return code
 
 
-def described(stack: StackState) -> str:
-    """`2 model servers behind http://127.0.0.1:40001, Prometheus at http://127.0.0.1:40003`."""
-    prometheus = f", Prometheus at {stack.prometheus.url}" if stack.prometheus else ""
-    store = f", object store at {stack.store.endpoint}" if stack.store else ""
-    return f"{len(stack.pods)} model servers behind {stack.gateway.url}{prometheus}{store}"
-
-
 def shown(path: Path) -> str:
     """A path as short as it can be given."""
     try:
         return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
     except FileNotFoundError:
         return str(path)
-
-
-class Interrupted(BaseException):
-    """SIGINT or SIGTERM came; `exit_code` is what the process ends with."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.exit_code = ExitCode(128 + number)
-
-
-@contextmanager
-def interruptible(console: Console) -> Iterator[None]:
-    """Turn the first SIGINT or SIGTERM into Interrupted; later ones do not disturb the clean-up."""
-    told = False
-
-    def tell(number: int, frame: FrameType | None) -> None:
-        nonlocal told
-        if told:
-            console.line("stopping", "still reverting and stopping; please wait")
-            return
-        told = True
-        console.line("stopping", f"{signal.Signals(number).name}: reverting the fault, keeping the records")
-        raise Interrupted(number)
-
-    before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -33,9 +33,6 @@ ARTIFACTS = {
 """(task, output) of the compiled package -> name in the run directory. The experiment lies there from the start, as it
 was given: the task's has the addresses of a stack that is gone with the run."""
 
-PARTS_SUFFIX = ".parts"
-"""Records of a phase that is still being written lie in a folder beside their final file."""
-
 
 def new_run_id() -> str:
     """A name that sorts by time and does not collide: `20261201-053000-4f2a`."""
@@ -122,10 +119,8 @@ def gather(run: RunDirectory) -> list[str]:
             if source.is_file() and source.stat().st_size and _place(source, run.path / name):
                 gathered.append(name)
     for task, phase in RECORDS_TASKS.items():
-        for parts in sorted(run.artifacts.glob(f"*/{task}/records{PARTS_SUFFIX}")):
-            if not run.records(phase).exists():
-                _compact(parts, run.records(phase))
-                gathered.append(f"records/{phase}.parquet")
+        if not run.records(phase).exists() and _compact(run, task, phase):
+            gathered.append(f"records/{phase}.parquet")
     return gathered
 
 
@@ -142,7 +137,16 @@ def _place(source: Path, target: Path) -> bool:
     return True
 
 
-def _compact(parts: Path, target: Path) -> None:
-    from aftershock.load.records import compact  # pyarrow takes a second to import; only cut-off runs need it here
+def _compact(run: RunDirectory, task: str, phase: Phase) -> bool:
+    """Put the records of a phase that was cut off together; whether there were any."""
+    from aftershock.load.records import (
+        compact,
+        parts_folder,
+    )  # pyarrow takes its time; a run that ended well needs none
 
-    compact(parts, target)
+    for folder in sorted(run.artifacts.glob(f"*/{task}")):
+        parts = parts_folder(folder / "records")
+        if parts.is_dir():
+            compact(parts, run.records(phase))
+            return True
+    return False

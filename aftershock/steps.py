@@ -369,6 +369,7 @@ def _write_window(path: Path, window: Window, result: LoadResult) -> None:
     load = {
         "settled": result.settled,
         "sent": result.sent,
+        "resent": result.resent,
         "ok": result.ok,
         "failed": result.failed,
         "offered_rate": result.offered_rate,

@@ -47,7 +47,6 @@ class EngineExperiment:
 
     name: str
     env: Mapping[str, str]
-    status_check_delay_s: float = 2.0
     status_check_timeout_s: float = 180.0
     """How long Litmus waits for the target to be running again; over: STATUS_CHECKS_ERROR. Defaults: the runner's."""
 
@@ -70,19 +69,10 @@ class ChaosEngine:
     labels: Mapping[str, str]
     document: Mapping[str, Any]
 
-    @property
-    def run_id(self) -> str | None:
-        """The run it belongs to; None for an engine that aftershock did not render."""
-        return self.labels.get(RUN_ID_LABEL)
-
     def result_name(self, experiment: EngineExperiment) -> str:
         """Name that Litmus gives to the ChaosResult of one experiment."""
         parts = (self.name, experiment.name, experiment.value("INSTANCE_ID"))
         return "-".join(part for part in parts if part)
-
-    def to_yaml(self) -> str:
-        """The whole document again; `parse_engine` reads it back equal."""
-        return yaml.safe_dump(dict(self.document), sort_keys=False, allow_unicode=True)
 
 
 class _Part(BaseModel):
@@ -228,7 +218,7 @@ def _experiment(parsed: _Experiment, source: str) -> EngineExperiment:
                 "give a value, so that the run's artifacts say what was injected"
             )
         env[variable.name] = variable.value
-    return EngineExperiment(parsed.name, env, float(timeouts.delay), float(timeouts.timeout))
+    return EngineExperiment(parsed.name, env, float(timeouts.timeout))
 
 
 def _short(value: Any) -> str:

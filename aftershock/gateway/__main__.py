@@ -6,7 +6,6 @@ Prints `{"url": ..., "admin_url": ...}` on standard output once it listens; logs
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import json
 import logging
@@ -19,8 +18,6 @@ from aftershock.errors import AftershockError, InputError
 from aftershock.gateway.server import gateway
 from aftershock.gateway.settings import GatewaySettings, load_settings
 
-PR_SET_PDEATHSIG = 1
-
 
 def main(arguments: list[str]) -> int:
     """Run until told to stop; returns the exit code."""
@@ -29,8 +26,6 @@ def main(arguments: list[str]) -> int:
         if len(arguments) != 1:
             raise InputError("usage: python -m aftershock.gateway CONFIG.json")
         settings = load_settings(Path(arguments[0]))
-        if settings.die_with_parent and sys.platform == "linux":
-            die_with_parent()
         asyncio.run(serve(settings))
     except AftershockError as error:
         sys.stderr.write(f"error: {error}\n")
@@ -50,11 +45,6 @@ async def serve(settings: GatewaySettings) -> None:
         gc.collect()
         gc.freeze()  # what is here now stays: full collections need not look at it while requests wait
         await stopped.wait()
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that started it ends, even by SIGKILL."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

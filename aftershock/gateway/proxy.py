@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp import web
 
+from aftershock.exposition import CONTENT_TYPE
 from aftershock.gateway.answers import json_answer, openai_error
 from aftershock.gateway.downstream import ClientGoneError, Downstream
 from aftershock.gateway.faults.board import FaultBoard
 from aftershock.gateway.faults.exchange import Exchange
 from aftershock.gateway.faults.kind import Head
 from aftershock.gateway.headers import passable
-from aftershock.gateway.metrics import CLIENT_GONE, CONTENT_TYPE, NO_REPLICA, GatewayMetrics
+from aftershock.gateway.metrics import CLIENT_GONE, NO_REPLICA, GatewayMetrics
 from aftershock.gateway.relay import relay
 from aftershock.gateway.replicas import Balancer, Replica
 from aftershock.gateway.settings import GatewaySettings
@@ -65,7 +66,7 @@ class Proxy:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request: the gateway's own paths here, everything else from a replica."""
         if request.method == "GET" and request.path == "/metrics":
-            return web.Response(text=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
+            return web.Response(body=self._metrics.page(), headers={"Content-Type": CONTENT_TYPE})
         if request.method == "GET" and request.path == "/healthz":
             ready = self._balancer.any_ready and not self.draining
             return json_answer({"status": "ok" if ready else "no replica is ready"}, 200 if ready else 503)

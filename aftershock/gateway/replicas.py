@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from aftershock.gateway.settings import HealthSettings
 from aftershock.windows import utc_now
@@ -51,22 +51,24 @@ class Replica:
 
 
 class Balancer:
-    """Picks ready replicas in turn, or the least busy of them."""
+    """Picks ready replicas in turn.
 
-    def __init__(self, replicas: Sequence[Replica], policy: Literal["round-robin", "least-in-flight"]) -> None:
+    A Kubernetes Service picks one at random; in turn is the same in the mean, without the noise of the dice. The least
+    busy one would be a cleverer balancer than most services have, and would send most requests to a replica that fails
+    fast.
+    """
+
+    def __init__(self, replicas: Sequence[Replica]) -> None:
         self.replicas = tuple(replicas)
-        self._least_busy = policy == "least-in-flight"
         self._next = 0
 
     def pick(self, tried: Collection[Replica] = ()) -> Replica | None:
         """A ready replica that is not in `tried`; None if there is none."""
         count = len(self.replicas)
         turn = [self.replicas[(self._next + step) % count] for step in range(count)]
-        candidates = [replica for replica in turn if replica.ready and replica not in tried]
-        if not candidates:
-            return None
-        picked = min(candidates, key=lambda replica: replica.in_flight) if self._least_busy else candidates[0]
-        self._next = self.replicas.index(picked) + 1
+        picked = next((replica for replica in turn if replica.ready and replica not in tried), None)
+        if picked is not None:
+            self._next = self.replicas.index(picked) + 1
         return picked
 
     @property

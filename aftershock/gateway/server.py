@@ -13,6 +13,7 @@ from aiohttp import web
 
 from aftershock.errors import StackError
 from aftershock.gateway.admin import admin_application
+from aftershock.gateway.bad_requests import connection_log
 from aftershock.gateway.faults.board import FaultBoard
 from aftershock.gateway.health import watch
 from aftershock.gateway.metrics import GatewayMetrics
@@ -49,7 +50,7 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Addresses]:
     `drain_timeout_s`, faults are reverted. Raises StackError if a port is taken."""
     replicas = [Replica(item.name, item.url) for item in settings.replicas]
     board = FaultBoard(replica.name for replica in replicas)
-    balancer = Balancer(replicas, settings.balance)
+    balancer = Balancer(replicas)
     async with contextlib.AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(Upstream(settings, keep_alive=settings.idle_timeout_s > 0))
         probing = await stack.enter_async_context(Upstream(settings, keep_alive=False))
@@ -58,13 +59,17 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Addresses]:
             stack.push_async_callback(_cancel, probes)
         proxy = Proxy(settings, balancer, upstream, board, GatewayMetrics(replicas, board))
         admin = web.AppRunner(
-            admin_application(settings.token, balancer, board), access_log=None, shutdown_timeout=CUT_OFF_S
+            admin_application(settings.token, balancer, board),
+            access_log=None,
+            logger=connection_log,
+            shutdown_timeout=CUT_OFF_S,
         )
         public = web.ServerRunner(
             web.Server(
                 proxy.handle,
                 handler_cancellation=True,
                 access_log=None,
+                logger=connection_log,
                 auto_decompress=False,
                 keepalive_timeout=CLIENT_IDLE_S,
                 lingering_time=LINGER_S,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -56,10 +56,6 @@ class GatewaySettings(Strict):
     admin_port: int = Field(0, ge=0, le=65535, description="Port of the fault API; 0 takes a free one")
     token: str = Field(min_length=1, repr=False, description="Bearer token the fault API asks for")
     replicas: tuple[ReplicaSettings, ...] = Field(min_length=1, description="The model servers, by distinct names")
-    balance: Literal["round-robin", "least-in-flight"] = Field(
-        "round-robin",
-        description="How a ready replica is picked. least-in-flight favours a replica that fails fast, as in real life",
-    )
     retries: int = Field(
         0,
         ge=0,
@@ -83,9 +79,6 @@ class GatewaySettings(Strict):
     )
     max_body_bytes: int = Field(16 * 1024 * 1024, ge=1, description="Largest request body; above it 413")
     health: HealthSettings = Field(default_factory=HealthSettings, description="The readiness probe of each replica")
-    die_with_parent: bool = Field(
-        True, description="On Linux: end when the process that started the gateway ends, however it ends"
-    )
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

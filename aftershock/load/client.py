@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -20,7 +21,12 @@ from aftershock.load.sse import EventStream, EventTooLongError
 
 KEEP_ALIVE_S = 4.0
 """Below the 5 s after which uvicorn (vLLM, SGLang) and llama.cpp close idle connections: a request that met such a
-close half-way would look like a fault of the service."""
+close half-way would look like a fault of the service. llama.cpp also closes after each streamed answer, and does not
+say so (no `Connection: close`): there only sending again helps."""
+
+CROSSING_S = 0.25
+"""How soon after its send a request can learn that the server had closed the connection before: a round trip, and what
+a busy loop adds. A server that closes later than that was at work on the request, and its close is a fault."""
 
 MAX_STREAM_BYTES = 64 << 20
 """32,768 tokens in events of 2 KiB: beyond it a stream is endless."""
@@ -50,6 +56,7 @@ class Exchange:
     error: str | None = None
     no_such_host: bool = False
     """Of the ways to be refused, the one that waiting does not mend."""
+    reused_connection: bool = False
 
     @property
     def output_tokens(self) -> int:
@@ -76,9 +83,13 @@ class Exchange:
 class Client:
     """Sends requests to one endpoint of one service, over as many kept-alive connections as it takes."""
 
-    def __init__(self, http: aiohttp.ClientSession, url: str, protocol: Protocol) -> None:
+    def __init__(self, kept: aiohttp.ClientSession, fresh: aiohttp.ClientSession, url: str, protocol: Protocol) -> None:
+        """`kept` keeps connections alive and marks exchanges that reuse one; `fresh` opens one for each request."""
         self.url = url + protocol.path
-        self._http = http
+        self.resent = 0
+        """Requests that were sent twice."""
+        self._kept = kept
+        self._fresh = fresh
         self._protocol = protocol
         self._now = asyncio.get_running_loop().time
 
@@ -88,12 +99,8 @@ class Client:
         Raises InfrastructureError where this machine, not the service, could not connect.
         """
         try:
-            async with (
-                asyncio.timeout_at(deadline),
-                self._http.post(self.url, data=body, allow_redirects=False) as response,
-            ):
-                exchange.status = response.status
-                await self._read(response, exchange)
+            async with asyncio.timeout_at(deadline):
+                await self._send(exchange, body)
         except asyncio.CancelledError:
             exchange.end(Outcome.CANCELLED, self._now(), "the run was ended")
             raise
@@ -106,6 +113,33 @@ class Client:
             exchange.no_such_host = isinstance(error, aiohttp.ClientConnectorDNSError)
             outcome, words = _diagnose(error)
             exchange.end(outcome, self._now(), one_line(words))
+
+    async def _send(self, exchange: Exchange, body: bytes) -> None:
+        """Send `body`, and once again if it and the close of an idle connection crossed on their way.
+
+        A server may close an idle connection at any time, and a request that is on its way then is lost without having
+        been looked at: a property of HTTP, not a failure of the service. RFC 9112 (9.3.1) lets a client repeat it on a
+        new connection, a POST only where it knows that nothing was done or that doing it twice does no harm: here it
+        knows both. A repetition is not repeated; and a close of a new connection, or a late one, is a failure.
+        """
+        sent = self._now()
+        try:
+            return await self._post(self._kept, exchange, body)
+        except (aiohttp.ClientConnectionError, ConnectionError) as error:
+            if not (
+                exchange.reused_connection
+                and exchange.status is None
+                and _no_byte_came(error)
+                and self._now() - sent < CROSSING_S
+            ):
+                raise
+        self.resent += 1
+        await self._post(self._fresh, exchange, body)
+
+    async def _post(self, http: aiohttp.ClientSession, exchange: Exchange, body: bytes) -> None:
+        async with http.post(self.url, data=body, allow_redirects=False, trace_request_ctx=exchange) as response:
+            exchange.status = response.status
+            await self._read(response, exchange)
 
     async def _read(self, response: aiohttp.ClientResponse, exchange: Exchange) -> None:
         outcome = of_status(response.status)
@@ -165,9 +199,16 @@ class Client:
 
 @asynccontextmanager
 async def open_client(url: str, protocol: Protocol) -> AsyncIterator[Client]:
-    """A client without a bound on connections, without cookies or retries, and with no time-outs but the deadlines."""
-    http = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
+    """A client without a bound on connections, without cookies, and with no time-outs but the deadlines."""
+    kept = _session(aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S), _mark_reused())
+    fresh = _session(aiohttp.TCPConnector(limit=0, force_close=True))
+    async with kept, fresh:
+        yield Client(kept, fresh, url, protocol)
+
+
+def _session(connector: aiohttp.TCPConnector, *traces: aiohttp.TraceConfig) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=connector,
         timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={
@@ -176,14 +217,30 @@ async def open_client(url: str, protocol: Protocol) -> AsyncIterator[Client]:
             "Accept-Encoding": "identity",
             "User-Agent": "aftershock",
         },
+        trace_configs=list(traces),
     )
-    async with http:
-        yield Client(http, url, protocol)
+
+
+def _mark_reused() -> aiohttp.TraceConfig:
+    """The only place where aiohttp tells which connection a request got."""
+    trace = aiohttp.TraceConfig()
+
+    async def reused(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
+        context.trace_request_ctx.reused_connection = True
+
+    trace.on_connection_reuseconn.append(reused)
+    return trace
 
 
 def one_line(text: str) -> str:
     """`text` without line breaks, cut to what a reader takes in."""
     return " ".join(text.split())[:300]
+
+
+def _no_byte_came(error: Exception) -> bool:
+    """Whether a connection ended before any of the answer. A close in mid-head carries what aiohttp made of the head;
+    a reset does not tell, but a head fits into one packet, so it came whole or not at all."""
+    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
 
 
 def _diagnose(error: Exception) -> tuple[Outcome, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from aftershock.load.histogram import Histogram
+from aftershock.exposition import Histogram
 
 _PROBE_S = 0.05
 

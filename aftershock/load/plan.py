@@ -44,6 +44,7 @@ class LoadPlan:
     metrics_port: int = 0
     """Where Prometheus scrapes; 0: nowhere."""
     scrape_interval_s: float = 1.0
+    """How often Prometheus scrapes; of several, the one that is slowest."""
     metrics_host: str = "127.0.0.1"
     """Address the metrics are served on; 0.0.0.0 in a pod."""
 
@@ -52,9 +53,7 @@ class LoadPlan:
 class LoadProgress:
     """Where a load stands, about once a second."""
 
-    phase: Phase
     elapsed_s: float
-    seconds: float
     sent: int
     ok: int
     failed: int
@@ -69,6 +68,8 @@ class LoadResult:
 
     window: Window
     """Without the instants of a fault: the load knows none."""
+    settled: bool
+    """Whether the last values were scraped before `window.settled_at`; if not, Prometheus may lack the phase's end."""
     sent: int
     ok: int
     failed: int
@@ -80,7 +81,8 @@ class LoadResult:
     """From due to sent; the upper bound of a histogram bucket, so at most 10 % too high."""
     loop_lag_p99_s: float
     """How late the event loop ran timers: what the generator may have added to any time it took."""
-    records_path: Path
+    resent: int = 0
+    """Requests that met a kept-alive connection as the service closed it, and were sent again on a new one."""
     warnings: tuple[str, ...] = ()
     """What makes the result worth less, one sentence each."""
 

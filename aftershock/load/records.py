@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,14 +86,24 @@ class RecordWriter:
     """Collects rows and writes them as parts, in a thread, so that the load does not wait for the disk."""
 
     def __init__(self, path: Path) -> None:
-        """For the records file `path`. Raises RunDirectoryError where another load's are there, or none can be made."""
+        """For the records file `path`.
+
+        A phase that is tried again is given the same path, for a pod cannot choose another: what an attempt that died
+        left in the folder of parts is moved aside, to `<folder>.1` or the next number that is free, never removed.
+        Only a finished file (an empty one is none) is another load's. Raises RunDirectoryError where there is one, or
+        where the folder cannot be made.
+        """
         self.folder = parts_folder(path)
+        self.earlier: Path | None = None
+        """Where the parts of an earlier attempt are now."""
         try:
+            if path.exists() and path.stat().st_size:
+                raise RunDirectoryError(f"{path}: another load's records are there; choose another folder with --runs")
+            if any(_parts(self.folder)):
+                self.earlier = _move_aside(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
-        if path.exists() or any(_parts(self.folder)):
-            raise RunDirectoryError(f"{path}: another load's records are there; choose another folder with --runs")
         self._rows: list[Record] = []
         self._next_part = 0
 
@@ -153,21 +164,33 @@ def compact(folder: Path, target: Path) -> None:
         raise _unwritable(folder, error) from error
 
 
-def read_records(path: Path) -> pandas.DataFrame:
+def read_records(path: Path, columns: Sequence[str] | None = None) -> pandas.DataFrame:
     """Records by `seq`: of a finished load (its file) or of one that is running or was killed (its parts).
 
-    `path` is the file's, there or not, or the folder of parts itself. Raises RunDirectoryError where there is neither.
+    `path` is the file's, there or not, or the folder of parts itself. With `columns` only these are read, and given in
+    their order: answers and token gaps are most of a file. Raises RunDirectoryError where there are no records, and
+    ValueError for a column that SCHEMA does not have.
     """
+    wanted = SCHEMA.names if columns is None else list(columns)
+    if unknown := set(wanted) - set(SCHEMA.names):
+        raise ValueError(f"records have no column {', '.join(sorted(unknown))}")
     folder = path if path.is_dir() else parts_folder(path)
     if path.is_file():
-        table = pq.ParquetFile(path).read()
+        files = [path]
     elif folder.is_dir():
-        tables = [pq.ParquetFile(part).read() for part in _parts(folder)]
-        table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+        files = [*_parts(folder)]
     else:
         raise RunDirectoryError(f"{path}: no records there; was the phase run?")
-    frame: pandas.DataFrame = table.sort_by("seq").to_pandas()
+    read = [*dict.fromkeys([*wanted, "seq"])]
+    tables = [pq.ParquetFile(file).read(read) for file in files] or [SCHEMA.empty_table().select(read)]
+    frame: pandas.DataFrame = pa.concat_tables(tables).sort_by("seq").select(wanted).to_pandas()
     return frame
+
+
+def _move_aside(folder: Path) -> Path:
+    """Rename `folder` to the first of `<folder>.1`, `<folder>.2`, ... that is free."""
+    free = (folder.with_name(f"{folder.name}.{number}") for number in count(1))
+    return folder.rename(next(path for path in free if not path.exists()))
 
 
 def _parts(folder: Path) -> Iterator[Path]:

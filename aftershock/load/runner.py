@@ -33,6 +33,14 @@ _PROGRESS_S = 1.0
 _LIVE_TICKS = 3
 """Live percentiles are of so many progress intervals."""
 
+_SETTLING_S = 0.05
+"""From the scrape of the last values to the instant at which queries are asked for them. A sample is stored under the
+time at which Prometheus began to scrape, by its own clock, moved back by up to 2 ms to its schedule. So this is for
+scrapes that come a little late, and for a clock that is ahead of ours by what NTP leaves."""
+
+_RESENT_SHARE = 0.01
+"""Of the requests: beyond it, P99 may be of requests that were sent twice."""
+
 _HEAD_START_S = 0.02
 """From the start of the machinery to the start of the schedule, so that the first request is not late."""
 
@@ -45,7 +53,7 @@ async def run_load(
     on_progress: OnProgress | None = None,
     on_warning: OnWarning | None = None,
 ) -> LoadResult:
-    """Run one phase: wait for a scrape of the zeros, send on schedule, drain, wait for a scrape of the last values.
+    """Run one phase: wait until the zeros are scraped, send on schedule, drain, wait until the last values are.
 
     `on_start` is called a moment before the first request is due: a fault that begins then meets the whole schedule.
     Ends at `plan.seconds`, or when `stop` is set. Requests in flight then are drained, for at most the request
@@ -56,6 +64,8 @@ async def run_load(
     warnings = _Warnings(plan, on_warning)
     metrics = PhaseMetrics(plan.phase)
     writer = RecordWriter(plan.records_path)
+    if writer.earlier is not None:
+        warnings.add(f"an earlier attempt at this phase left records; they are in {writer.earlier} now")
     _allow_many_connections()
     async with AsyncExitStack() as stack:
         exporter = await stack.enter_async_context(_exporter(plan, metrics))
@@ -66,8 +76,8 @@ async def run_load(
         with _quiet_collector():
             course = await _drive(plan, client, metrics, writer, stop, on_progress)
         compaction = asyncio.to_thread(compact, writer.folder, plan.records_path)
-        settled, _ = await asyncio.gather(_settled(exporter, plan, warnings), compaction)
-    return _result(plan, metrics, course, settled, warnings)
+        settling, _ = await asyncio.gather(_settle(exporter, plan, warnings), compaction)
+    return _result(plan, metrics, course, settling, warnings)
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,7 @@ class _Course:
     end: float
     last_sent: float
     sent: int
+    resent: int
     loop_lag_p99_s: float
 
 
@@ -117,7 +128,7 @@ async def _drive(
         if not done.is_set():  # ended early: keep what is known, unless the disk is what failed
             with suppress(RunDirectoryError):
                 writer.flush()
-    return _Course(clock, begin, end, sender.last_sent, sent, lag.histogram.quantile(0.99) or 0.0)
+    return _Course(clock, begin, end, sender.last_sent, sent, client.resent, lag.histogram.quantile(0.99) or 0.0)
 
 
 def _cause(error: BaseException) -> BaseException:
@@ -140,9 +151,7 @@ async def _report(
             await asyncio.wait_for(done.wait(), begin + tick * _PROGRESS_S - now())
             return
         progress = LoadProgress(
-            phase=plan.phase,
             elapsed_s=now() - begin,
-            seconds=plan.seconds,
             sent=metrics.sent,
             ok=metrics.ok,
             failed=metrics.finished - metrics.ok,
@@ -158,12 +167,15 @@ async def _report(
                 log.warning("%s: progress could not be told", plan.phase, exc_info=True)
 
 
-def _result(plan: LoadPlan, metrics: PhaseMetrics, course: _Course, settled: float, warnings: _Warnings) -> LoadResult:
+def _result(
+    plan: LoadPlan, metrics: PhaseMetrics, course: _Course, settling: _Settling, warnings: _Warnings
+) -> LoadResult:
     at = course.clock.at
     end = max(course.end, course.begin + 0.001)  # stopped before it began: a window still has a length
-    window = Window(plan.phase, start=at(course.begin), end=at(end), settled_at=at(max(settled, end)))
+    window = Window(plan.phase, start=at(course.begin), end=at(end), settled_at=at(max(settling.at, end)))
     result = LoadResult(
         window=window,
+        settled=settling.scraped,
         sent=course.sent,
         ok=metrics.ok,
         failed=metrics.finished - metrics.ok,
@@ -171,8 +183,13 @@ def _result(plan: LoadPlan, metrics: PhaseMetrics, course: _Course, settled: flo
         achieved_rate=course.sent / max(window.seconds, course.last_sent - course.begin),
         send_lag_p99_s=metrics.send_lag.quantile(0.99) or 0.0,
         loop_lag_p99_s=course.loop_lag_p99_s,
-        records_path=plan.records_path,
+        resent=course.resent,
     )
+    if course.resent > _RESENT_SHARE * course.sent:
+        warnings.add(
+            f"{course.resent} of {course.sent} requests met a connection that the service had closed without saying "
+            "so and were sent again on a new one: their latency has that in it; a proxy in between would avoid it"
+        )
     if not result.keeping_up:
         warnings.add(
             f"the load generator fell behind (send lag P99 {result.send_lag_p99_s * 1000:.0f} ms, "
@@ -211,23 +228,35 @@ async def _zeros_scraped(exporter: Exporter | None, plan: LoadPlan, stop: asynci
     if exporter is None:
         return
     patience_s = 3 * plan.scrape_interval_s + 2
-    scrape, stopped = asyncio.ensure_future(exporter.scraped(patience_s)), asyncio.ensure_future(stop.wait())
+    scrape = asyncio.ensure_future(exporter.seen(plan.scrape_interval_s, patience_s))
+    stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait({scrape, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     if not scrape.done():
         scrape.cancel()
     elif not scrape.result():
         warnings.add(
-            f"nobody scrapes port {plan.metrics_port} of {plan.metrics_host} (waited {patience_s:.0f} s): Prometheus "
-            "will know nothing of this load; check its targets and --metrics-port"
+            f"nobody scrapes port {plan.metrics_port} of host {plan.metrics_host} (waited {patience_s:.0f} s): "
+            "Prometheus will know nothing of this load; check its targets and --metrics-port"
         )
 
 
-async def _settled(exporter: Exporter | None, plan: LoadPlan, warnings: _Warnings) -> float:
-    """The instant, by the loop's clock, at which a scrape had seen the last values, or at which waiting ended."""
-    if exporter is not None and not await exporter.scraped(2 * plan.scrape_interval_s + 1):
+@dataclass(frozen=True)
+class _Settling:
+    """When, by the loop's clock, waiting for the last values to be scraped ended, and whether they were."""
+
+    at: float
+    scraped: bool
+
+
+async def _settle(exporter: Exporter | None, plan: LoadPlan, warnings: _Warnings) -> _Settling:
+    """Wait until the last values are scraped, or for as long as makes sense. The page stays there until then."""
+    scraped = exporter is not None and await exporter.seen(plan.scrape_interval_s, 2 * plan.scrape_interval_s + 1)
+    if scraped:
+        await asyncio.sleep(_SETTLING_S)
+    elif exporter is not None:
         warnings.add("the last values were not scraped in time: queries over this phase may miss its end")
-    return asyncio.get_running_loop().time()
+    return _Settling(asyncio.get_running_loop().time(), scraped)
 
 
 @contextmanager

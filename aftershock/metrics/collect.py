@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from aftershock.errors import PrometheusError, SpecError
 from aftershock.metrics import increase
-from aftershock.metrics.frame import Row, Status, labels_text, to_frame
 from aftershock.metrics.prometheus import PrometheusClient, QueryRefusedError
 from aftershock.metrics.questions import Buckets, Count, Line, Question, Subject, Value, queries, questions
+from aftershock.slo.frame import Answer, Row, labels_text, to_frame
 from aftershock.slo.objective import Objective, RecoveryIndicator
 from aftershock.windows import Window, from_timestamp, utc_now
 
@@ -73,7 +73,7 @@ def collect(
         try:
             client.probe()
         except PrometheusError as error:
-            return to_frame([_without_answer(question, Status.UNREACHABLE, str(error)) for question in asked])
+            return to_frame([_without_answer(question, Answer.UNREACHABLE, str(error)) for question in asked])
         with ThreadPoolExecutor(PARALLEL, thread_name_prefix="promql") as pool:
             answers = pool.map(partial(_ask, client), asked)
             return to_frame([row for rows in answers for row in rows])
@@ -84,10 +84,10 @@ def _ask(client: PrometheusClient, question: Question) -> list[Row]:
     try:
         rows = list(_answer(client, question))
     except QueryRefusedError as error:
-        return [_without_answer(question, Status.ERROR, str(error))]
+        return [_without_answer(question, Answer.ERROR, str(error))]
     except PrometheusError as error:
-        return [_without_answer(question, Status.UNREACHABLE, str(error))]
-    return rows or [_without_answer(question, Status.EMPTY, "no series matched the query")]
+        return [_without_answer(question, Answer.UNREACHABLE, str(error))]
+    return rows or [_without_answer(question, Answer.EMPTY, "no series matched the query")]
 
 
 def _answer(client: PrometheusClient, question: Question) -> Iterator[Row]:
@@ -121,18 +121,18 @@ def _count(client: PrometheusClient, question: Count) -> Iterator[Row]:
 
 
 def _row(question: Question, value: float, at: datetime, labels: str) -> Row:
-    status = Status.of(value)
-    detail = "" if status is Status.OK else f"the answer is {'NaN' if status is Status.NAN else f'{value:+}'}"
+    status = Answer.of(value)
+    detail = "" if status is Answer.OK else f"the answer is {'NaN' if status is Answer.NAN else f'{value:+}'}"
     return _of(question.subject, question.query, at, labels, value, status, detail)
 
 
-def _without_answer(question: Question, status: Status, detail: str) -> Row:
+def _without_answer(question: Question, status: Answer, detail: str) -> Row:
     name = question.name if isinstance(question, Line) else ""
     labels = labels_text({"name": name} if name else {})
     return _of(question.subject, question.query, question.at, labels, float("nan"), status, detail)
 
 
-def _of(subject: Subject, query: str, at: datetime, labels: str, value: float, status: Status, detail: str) -> Row:
+def _of(subject: Subject, query: str, at: datetime, labels: str, value: float, status: Answer, detail: str) -> Row:
     return Row(
         objective=subject.objective,
         role=subject.role,
@@ -142,6 +142,7 @@ def _of(subject: Subject, query: str, at: datetime, labels: str, value: float, s
         value=value,
         status=status.value,
         detail=detail,
+        template=subject.template,
         query=query,
         range_s=subject.range_s,
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from aftershock.metrics.prometheus import PrometheusClient, Series
+from aftershock.slo.promql import duration
 
 LOOKBACK = timedelta(minutes=5)
 """How old the last sample before a window may be, as in Prometheus itself. A series without one was born in the window,
@@ -32,21 +33,10 @@ _COUNT = re.compile(
 )
 
 
-def milliseconds(seconds: float) -> str:
-    """A PromQL duration, as `{{ window }}` is written."""
-    return f"{round(seconds * 1000)}ms"
-
-
 def counted_selector(query: str, window: str) -> str | None:
     """The selector whose growth `query` means, if it is `sum(increase(selector[window]))` and nothing else."""
     match = _COUNT.fullmatch(query.strip())
     return match["selector"].strip() if match and match["range"] == window else None
-
-
-def bucket_selector(histogram: str) -> str:
-    """`name{...}` of a histogram -> `name_bucket{...}`."""
-    name, brace, matchers = histogram.partition("{")
-    return f"{name.strip()}_bucket{brace}{matchers}"
 
 
 @dataclass(frozen=True)
@@ -85,12 +75,12 @@ def fetch(client: PrometheusClient, selector: str, start: datetime, end: datetim
     All samples are fetched only where a counter restarted: a day of a fine histogram is a quarter of a gigabyte.
     """
     window_s, lookback_s = (end - start).total_seconds(), LOOKBACK.total_seconds()
-    inside = client.query(f"last_over_time({selector}[{milliseconds(window_s)}])", end)
+    inside = client.query(f"last_over_time({selector}[{duration(window_s)}])", end)
     if not inside:
         return None
-    before = client.query(f"last_over_time({selector}[{milliseconds(lookback_s)}])", start)
-    if client.query(f"resets({selector}[{milliseconds(window_s + lookback_s)}]) > 0", end):
-        inside = client.query(f"{selector}[{milliseconds(window_s)}]", end)
+    before = client.query(f"last_over_time({selector}[{duration(lookback_s)}])", start)
+    if client.query(f"resets({selector}[{duration(window_s + lookback_s)}]) > 0", end):
+        inside = client.query(f"{selector}[{duration(window_s)}]", end)
     return Growth(tuple(inside), tuple(before))
 
 

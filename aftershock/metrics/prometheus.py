@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import requests
@@ -21,6 +21,7 @@ from prometheus_api_client.prometheus_connect import PrometheusConnect
 from urllib3.util.retry import Retry
 
 from aftershock.errors import PrometheusError
+from aftershock.slo.promql import duration
 from aftershock.windows import utc_now
 
 MAX_POINTS = 11_000
@@ -55,7 +56,7 @@ class Series:
 
 
 class PrometheusClient:
-    """One Prometheus. May be used from several threads.
+    """One Prometheus, open for a `with` block. May be used from several threads.
 
     `timeout_s` bounds each request. Every method raises PrometheusError if no answer comes, and QueryRefusedError if
     the answer is that the query is wrong.
@@ -75,6 +76,12 @@ class PrometheusClient:
         self._timeout_s = timeout_s
         self._deadline = math.inf
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Release the connections."""
         self._connection.close()
@@ -92,18 +99,10 @@ class PrometheusClient:
         """Ask something trivial; PromQL, since not everything that speaks it has Prometheus' health endpoints."""
         self.query("vector(1)", utc_now())
 
-    def ready(self) -> bool:
-        """Whether it answers queries."""
-        try:
-            self.probe()
-        except PrometheusError:
-            return False
-        return True
-
     def query(self, query: str, at: datetime) -> list[Series]:
         """What `query` is at one instant. A range selector gives the raw samples of its range."""
         timeout_s = self._time_left_s()
-        params = {"time": _timestamp(at.timestamp()), "timeout": _duration(timeout_s)}
+        params = {"time": _timestamp(at.timestamp()), "timeout": duration(timeout_s)}
         with self._mapped(timeout_s):
             return _series(self._connection.custom_query(query, params, timeout=_timeouts(timeout_s)))
 
@@ -117,23 +116,16 @@ class PrometheusClient:
                 merged[key] = Series(series.labels, earlier + series.samples)
         return list(merged.values())
 
-    def label_values(self, label: str, selector: str | None = None) -> list[str]:
-        """The values that `label` has, among the series of `selector` or all."""
-        timeout_s = self._time_left_s()
-        params = {"match[]": selector} if selector else {}
-        with self._mapped(timeout_s):
-            return [str(value) for value in self._connection.get_label_values(label, params)]
-
     def _query_range_part(self, query: str, start: datetime, end: datetime, step_s: float) -> list[Series]:
         timeout_s = self._time_left_s()
         params = {
             "start": _timestamp(start.timestamp()),  # the library's own are rounded to seconds; these take their place
             "end": _timestamp(end.timestamp()),
-            "timeout": _duration(timeout_s),
+            "timeout": duration(timeout_s),
         }
         with self._mapped(timeout_s):
             answer = self._connection.custom_query_range(
-                query, start, end, _duration(step_s), params, timeout=_timeouts(timeout_s)
+                query, start, end, duration(step_s), params, timeout=_timeouts(timeout_s)
             )
             return _series(answer)
 
@@ -206,10 +198,6 @@ def _parts(start: datetime, end: datetime, step_s: float) -> Iterator[tuple[date
 
 def _timestamp(seconds: float) -> str:
     return f"{seconds:.3f}"
-
-
-def _duration(seconds: float) -> str:
-    return f"{max(1, round(seconds * 1000))}ms"
 
 
 def _timeouts(timeout_s: float) -> tuple[float, float]:

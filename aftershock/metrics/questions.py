@@ -10,20 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from aftershock.metrics.increase import bucket_selector, counted_selector, milliseconds
+from aftershock.metrics.increase import counted_selector
 from aftershock.slo import promql
-from aftershock.slo.objective import (
-    Indicator,
-    Objective,
-    QuantileIndicator,
-    RatioIndicator,
-    RecoveryIndicator,
-    ScalarIndicator,
-)
+from aftershock.slo.frame import TIMELINE, Role
+from aftershock.slo.objective import Objective, QuantileIndicator, RecoveryIndicator, templates
 from aftershock.windows import Phase, Window
-
-TIMELINE = "_timeline"
-"""Objective of the report's own series."""
 
 SLIDING_SCRAPES = 3
 """The least over which a rate is steady: two samples are in it even if one scrape was missed."""
@@ -34,8 +25,9 @@ class Subject:
     """What the answer will be about: the columns that all its rows share."""
 
     objective: str
-    role: str
+    role: Role
     phase: str
+    template: str
     range_s: float
 
 
@@ -60,7 +52,7 @@ class Count:
     @property
     def query(self) -> str:
         """The range selector of the window."""
-        return f"{self.selector}[{milliseconds(self.subject.range_s)}]"
+        return f"{self.selector}[{promql.duration(self.subject.range_s)}]"
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,7 @@ def questions(
     asked: list[Question] = []
     for objective in objectives:
         if isinstance(objective.indicator, RecoveryIndicator):
-            asked += _recovery(objective.name, objective.indicator, windows)
+            asked += _recovery(objective, objective.indicator, windows, scrape_interval_s)
         else:
             asked += [question for window in windows for question in _in_window(objective, window)]
     return [*asked, *_timeline(windows, scrape_interval_s)]
@@ -98,50 +90,41 @@ def questions(
 
 def queries(objective: Objective, window_s: float) -> Iterator[str]:
     """The PromQL of an objective, filled in for a baseline of `window_s`: to be checked before there is one."""
-    for template in _templates(objective.indicator).values():
-        yield promql.fill(template, phase=Phase.BASELINE, window_s=window_s)
-
-
-def _templates(indicator: Indicator) -> dict[str, str]:
-    """What an indicator asks for: role -> PromQL template."""
-    templates: dict[str, str | None]
-    match indicator:
-        case ScalarIndicator():
-            templates = {"value": indicator.query, "samples": indicator.samples}
-        case RatioIndicator():
-            templates = {"good": indicator.good, "bad": indicator.bad, "total": indicator.total}
-        case QuantileIndicator():
-            templates = {"bucket": bucket_selector(indicator.histogram)}
-        case RecoveryIndicator():
-            templates = {"recovery": indicator.query}
-    return {role: template for role, template in templates.items() if template is not None}
+    for role, template in templates(objective.indicator).items():
+        if role is Role.RECOVERY:
+            yield promql.fill_line(template, lookback_s=window_s)
+        else:
+            yield promql.fill(template, phase=Phase.BASELINE, window_s=window_s)
 
 
 def _in_window(objective: Objective, window: Window) -> Iterator[Question]:
-    for role, template in _templates(objective.indicator).items():
+    for role, template in templates(objective.indicator).items():
         query = promql.fill(template, phase=window.phase, window_s=window.settled_seconds)
-        subject = Subject(objective.name, role, window.phase.value, window.settled_seconds)
+        subject = Subject(objective.name, role, window.phase.value, template, window.settled_seconds)
         if isinstance(objective.indicator, QuantileIndicator):
             yield Buckets(subject, query, window.start, window.settled_at)
-        elif selector := counted_selector(query, milliseconds(window.settled_seconds)):
+        elif selector := counted_selector(query, promql.duration(window.settled_seconds)):
             yield Count(subject, selector, window.start, window.settled_at)
         else:
             yield Value(subject, query, window.settled_at)
 
 
-def _recovery(name: str, indicator: RecoveryIndicator, windows: Sequence[Window]) -> Iterator[Line]:
+def _recovery(
+    objective: Objective, indicator: RecoveryIndicator, windows: Sequence[Window], scrape_interval_s: float
+) -> Iterator[Line]:
     """Over the whole run and not just after the fault: whether it ever held is part of the answer."""
     if windows:
-        query = promql.fill(indicator.query, phase=Phase.RECOVERY, window_s=indicator.step_s)
-        subject = Subject(name, "recovery", "", indicator.step_s)
+        ((role, template),) = templates(indicator).items()
+        query = promql.fill_line(template, lookback_s=max(SLIDING_SCRAPES * scrape_interval_s, indicator.step_s))
+        subject = Subject(objective.name, role, "", template, promql.longest_range_s(query))
         yield Line(subject, query, *_span(windows), indicator.step_s)
 
 
 def _timeline(windows: Sequence[Window], scrape_interval_s: float) -> Iterator[Line]:
     if windows:
         sliding_s = SLIDING_SCRAPES * scrape_interval_s
-        subject = Subject(TIMELINE, "timeline", "", sliding_s)
-        for name, query in timeline_queries(milliseconds(sliding_s)).items():
+        for name, query in timeline_queries(promql.duration(sliding_s)).items():
+            subject = Subject(TIMELINE, Role.TIMELINE, "", query, sliding_s)
             yield Line(subject, query, *_span(windows), scrape_interval_s, name)
 
 

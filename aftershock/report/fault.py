@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from aftershock.experiment import NO_FAULT
@@ -82,12 +82,12 @@ def read_fault(fault: str, outcome: Mapping[str, Any] | None, windows: Sequence[
 
 
 def instant(text: Any) -> datetime | None:
-    """An RFC 3339 instant of a document; None where there is none."""
+    """An RFC 3339 instant of a document, in UTC; None where there is none."""
     try:
         value = datetime.fromisoformat(text)
     except (TypeError, ValueError):
         return None
-    return value if value.tzinfo else None
+    return value.astimezone(UTC) if value.tzinfo else None
 
 
 def _sentence(fault: str, outcome: Mapping[str, Any], injected: datetime | None, reverted: datetime | None) -> str:

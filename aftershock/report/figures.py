@@ -12,7 +12,7 @@ from aftershock.report.distribution import Distribution, distribution_picture
 from aftershock.report.fault import FaultStory
 from aftershock.report.plots import Band, Bound, FaultSpan, Frame, Line, Panel, timeline_picture
 from aftershock.report.series import Timeline
-from aftershock.report.wording import bound, duration, typeset
+from aftershock.report.wording import duration, typeset
 from aftershock.slo.verdict import Judgement, VerdictRow, number
 from aftershock.windows import Window
 
@@ -91,9 +91,8 @@ def _bound(judgement: Judgement, unit: str, word: str, but_not: str = "\0") -> B
     """The first objective whose name says that it bounds this panel. Its own name stands at the line."""
     for row in judgement.rows:
         words = f"{row.objective} {row.display}".lower()
-        limit = bound(row)
-        if limit and row.unit == unit and word in words and but_not not in words:
-            return Bound(limit[1], _shorten(row))
+        if row.unit == unit and word in words and but_not not in words:
+            return Bound(row.bound, _shorten(row))
     return None
 
 

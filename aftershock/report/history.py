@@ -76,7 +76,7 @@ class Store:
         log.info("run %s is kept in the history: %d files in bucket %s", run_id, len(files), self.bucket)
 
     def list_runs(self) -> list[str]:
-        """Ids of the runs that are kept whole, sorted. None if the bucket does not exist yet."""
+        """Ids of the runs that are kept whole, sorted; none while the bucket does not exist."""
         with self._translated("list the runs"):
             if not self._client.bucket_exists(self.bucket):
                 return []

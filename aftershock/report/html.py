@@ -33,19 +33,20 @@ from aftershock.report.wording import (
     duration,
     headline,
     interval,
+    paragraphs,
     percent,
     signed,
     target_without_unit,
     typeset,
 )
-from aftershock.slo.verdict import Judgement, PhaseValue, Verdict, VerdictRow, number
+from aftershock.slo.verdict import Judgement, PhaseValue, VerdictRow, number
 from aftershock.windows import Phase, Window, from_timestamp
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 MOST_EXPLAINED = 3
-"""Rows whose explanation stands beside the headline; the table has all."""
+"""Explanations that stand beside the headline; the table has all."""
 LONGEST = 1000
 """Characters of any one text on the page, so that its size has a bound."""
 LONGEST_DOCUMENT = 20_000
@@ -93,13 +94,13 @@ def render_html(
     story = read_fault(judgement.fault, outcome, windows)
     timeline = _timeline(metrics, windows)
     distributions = read_distributions(records)
-    explained = _explained(judgement)
+    explained = paragraphs(deciding_rows(judgement), brief=True)
     return _template().render(
         judgement=judgement,
         symbol=SYMBOLS[judgement.verdict],
         headline=headline(judgement),
-        explained=explained,
-        left_out=len(deciding_rows(judgement)) - len(explained),
+        explained=explained[:MOST_EXPLAINED],
+        left_out=len(explained[MOST_EXPLAINED:]),
         notes=[note for note in judgement.notes if note != headline(judgement)],
         facts=_facts(judgement, windows, experiment),
         rows=[_table_row(row) for row in judgement.rows],
@@ -135,14 +136,6 @@ def _timeline(metrics: DataFrame, windows: Sequence[Window]) -> Timeline:
     if not windows:
         return Timeline(from_timestamp(0), problem="no phase of the run has ended")
     return read_timeline(metrics, windows[0].start)
-
-
-def _explained(judgement: Judgement) -> list[VerdictRow]:
-    """Rows whose explanation stands beside the headline: a few, and of those without data one of each reason."""
-    rows = deciding_rows(judgement)
-    if judgement.verdict in (Verdict.NO_DATA, Verdict.ERROR):
-        rows = list({row.reason: row for row in reversed(rows)}.values())[::-1]
-    return rows[:MOST_EXPLAINED]
 
 
 def _table_row(row: VerdictRow) -> TableRow:

@@ -14,6 +14,7 @@ from aftershock.report.wording import (
     headline,
     interval,
     metric,
+    paragraphs,
     signed,
     target_without_unit,
 )
@@ -31,7 +32,7 @@ def render_markdown(
     lines = [
         f"# {SYMBOLS[judgement.verdict]} {judgement.verdict}: {_text(headline(judgement))}",
         "",
-        *(f"- {_text(row.explanation)}" for row in deciding_rows(judgement)),
+        *(f"- {_text(text)}" for text in paragraphs(deciding_rows(judgement), brief=True)),
         *(f"- Note: {_text(note)}" for note in judgement.notes),
         "",
         *_table(judgement.rows),

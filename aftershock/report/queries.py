@@ -6,14 +6,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aftershock.report.series import OBJECTIVE
 from aftershock.report.wording import duration
+from aftershock.slo.frame import TIMELINE, Answer
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 COLUMNS = ["objective", "role", "phase", "query", "range_s", "status", "detail"]
-GAPS = ("empty", "nan", "inf")
+GAPS = (Answer.EMPTY, Answer.NAN, Answer.INF)
 MOST = 150
 
 
@@ -35,12 +35,12 @@ def read_queries(metrics: DataFrame) -> dict[str, list[Query]]:
         return {}
     asked = metrics[COLUMNS]
     # A step of a time line without an answer is a gap in the plot; that is nothing to tell of the query.
-    asked = asked[(asked["objective"] != OBJECTIVE) | ~asked["status"].isin(GAPS)]
+    asked = asked[(asked["objective"] != TIMELINE) | ~asked["status"].isin(GAPS)]
     asked = asked.drop_duplicates(subset=["objective", "role", "phase", "query", "status"])
     out: dict[str, list[Query]] = {}
     for row in asked.head(MOST).to_dict("records"):
         out.setdefault(str(row["objective"]), []).append(_query(row))
-    timelines = out.pop(OBJECTIVE, None)
+    timelines = out.pop(TIMELINE, None)
     return out | ({"time lines": timelines} if timelines else {})
 
 

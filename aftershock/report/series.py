@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from aftershock.report.svg import Point
+from aftershock.slo.frame import TIMELINE, Answer
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-OBJECTIVE = "_timeline"
 MOST_POINTS = 480
 """Of one line; a longer one is drawn in bins, each by its worst value."""
 LOW_IS_WORSE = {"requests_per_s"}
@@ -43,7 +43,7 @@ def read_timeline(metrics: DataFrame, origin: datetime) -> Timeline:
     """The fixed `_timeline` series of the frame."""
     if metrics.empty or "objective" not in metrics.columns:
         return Timeline(origin, problem="no metrics were collected")
-    rows = _rows(metrics[metrics["objective"] == OBJECTIVE])
+    rows = _rows(metrics[metrics["objective"] == TIMELINE])
     if not rows:
         return Timeline(origin, problem="no time series was collected")
     series: dict[str, dict[float, float | None]] = {}
@@ -82,7 +82,7 @@ def _name(labels: Any) -> str:
 
 def _value(row: Mapping[str, Any]) -> float | None:
     value = row["value"]
-    if row["status"] != "ok" or value is None or not math.isfinite(value):
+    if row["status"] != Answer.OK or value is None or not math.isfinite(value):
         return None
     return float(value)
 

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from aftershock.report.scales import Scale, value_scale
 from aftershock.report.svg import element, label, picture
-from aftershock.report.wording import bound, metric
+from aftershock.report.wording import metric
 from aftershock.slo.objective import Op
 from aftershock.slo.verdict import PhaseValue, VerdictRow
 from aftershock.windows import Phase
@@ -18,17 +18,16 @@ ROOM = 0.15
 
 
 def interval_strip(row: VerdictRow) -> Markup:
-    """Empty where there is neither a bound nor a value to draw."""
-    target = bound(row)
+    """Empty where there is no value to draw."""
     lanes = [(phase, value) for phase, value in _measured(row) if value.value is not None]
-    if target is None or not lanes:
+    if not lanes:
         return Markup()
-    op, limit = target
+    limit = row.bound
     numbers = [number for _, value in lanes for number in (value.value, value.low, value.high) if number is not None]
     x = value_scale([*numbers, limit, limit * (1 + ROOM) if limit > 0 else limit], LEFT, RIGHT, least_high=limit + 1e-6)
     height = LANE * len(lanes) + 4
     children = [
-        _breach(op, x(limit), height),
+        _breach(row.op, x(limit), height),
         element("line", x1=x(limit), x2=x(limit), y1=0, y2=height, class_="limit"),
     ]
     for index, (phase, value) in enumerate(lanes):

@@ -8,8 +8,8 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from aftershock.report.wording import compliant, headline, metric, signed, target_without_unit
-from aftershock.slo.verdict import Judgement, PhaseValue, Verdict, VerdictRow
+from aftershock.report.wording import compliant, headline, metric, paragraphs, signed, target_without_unit
+from aftershock.slo.verdict import Judgement, Verdict, VerdictRow
 from aftershock.windows import Phase
 
 COLUMNS = (
@@ -17,7 +17,7 @@ COLUMNS = (
     "low", "high", "n", "severity", "objective",
 )  # fmt: skip
 """The KFP UI previews 255 bytes of a CSV, so what a reader looks for first comes first. `low`, `high` (95 % interval)
-and `n` are of the first judged phase; `verdict.json` has those of every phase."""
+and `n` are of the phase that decided; `verdict.json` has those of every phase."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LEAST_NAME = 16
@@ -30,7 +30,6 @@ def to_csv(judgement: Judgement) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in judgement.rows:
-        judged = _judged_value(row)
         writer.writerow(
             [
                 _cell(row.display),
@@ -41,9 +40,9 @@ def to_csv(judgement: Judgement) -> str:
                 compliant(row.verdict),
                 row.verdict.value,
                 row.reason.value,
-                _exact(judged.low),
-                _exact(judged.high),
-                "" if judged.n is None else str(judged.n),
+                _exact(row.decisive.low),
+                _exact(row.decisive.high),
+                "" if row.decisive.n is None else str(row.decisive.n),
                 _cell(row.severity),
                 _cell(row.objective),
             ]
@@ -57,9 +56,10 @@ def to_text(judgement: Judgement, width: int = 100) -> str:
     head = ("Metric", "Baseline", "Chaos", "Recovery", "Delta", "SLO", "Verdict")
     dropped = next((count for count in (0, 1, 2) if _name_width([head, *body], width, count) >= _LEAST_NAME), 2)
     lines = list(_grid([head, *body], width, dropped)) if body else []
-    for row in judgement.rows:
-        if row.verdict is not Verdict.PASS:
-            lines += ["", *_wrapped(f"{row.verdict}: {row.explanation}", width)]
+    for verdict in Verdict:
+        rows = [row for row in judgement.rows if row.verdict is verdict and verdict is not Verdict.PASS]
+        for text in paragraphs(rows):
+            lines += ["", *_wrapped(f"{verdict}: {text}", width)]
     for note in judgement.notes:
         lines += ["", *_wrapped(f"Note: {note}", width)]
     lines += ["", *_wrapped(f"Verdict: {judgement.verdict}. {headline(judgement)}", width)]
@@ -85,11 +85,6 @@ def to_kfp_metrics(judgement: Judgement) -> dict[str, float]:
             numbers[f"{row.objective}.{phase}"] = row.phases[phase].value if phase in row.phases else None
         numbers[f"{row.objective}.delta"] = row.delta.value if row.delta else None
     return {name: value for name, value in numbers.items() if value is not None and math.isfinite(value)}
-
-
-def _judged_value(row: VerdictRow) -> PhaseValue:
-    """What the first judged phase measured."""
-    return next((row.phases[phase] for phase in row.judged if phase in row.phases), PhaseValue())
 
 
 def _exact(value: float | None) -> str:

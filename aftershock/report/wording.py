@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
 from aftershock.experiment import NO_FAULT
-from aftershock.slo.objective import Op
-from aftershock.slo.verdict import Delta, Judgement, PhaseValue, Verdict, VerdictRow, number
+from aftershock.slo.objective import target_text
+from aftershock.slo.verdict import Delta, Judgement, PhaseValue, Reason, Verdict, VerdictRow, number
 
 SYMBOLS = {
     Verdict.PASS: "✓",
@@ -27,7 +26,19 @@ _MEANINGS = {
     Verdict.NO_DATA: "had no data",
     Verdict.ERROR: "could not be judged",
 }
-_TARGET = re.compile(r"(<=|>=|<|>)\s*([-+0-9.eE]+)\b")
+
+_CIRCUMSTANCES = (
+    Reason.FAULT_ERROR,
+    Reason.LOAD_FELL_BEHIND,
+    Reason.LAST_SCRAPE_MISSED,
+    Reason.COUNTS_DISAGREE,
+    Reason.BASELINE_NOT_STEADY,
+    Reason.NO_EFFECT,
+    Reason.STOPPED,
+    Reason.UNREACHABLE,
+)
+"""Reasons that lie with the run and not with one row."""
+_MANY = 3
 
 
 def headline(judgement: Judgement) -> str:
@@ -57,6 +68,25 @@ def deciding_rows(judgement: Judgement) -> list[VerdictRow]:
     return [row for row in counted(judgement) if row.verdict is judgement.verdict]
 
 
+def paragraphs(rows: Sequence[VerdictRow], *, brief: bool = False) -> list[str]:
+    """Why rows have their verdicts: one explanation each, but one for all whose circumstances are the same.
+
+    `brief` also lets one row speak for all where more than three share any reason.
+    """
+    alike: dict[Reason, list[VerdictRow]] = {}
+    for row in rows:
+        alike.setdefault(row.reason, []).append(row)
+    told = []
+    for reason, group in alike.items():
+        if reason in _CIRCUMSTANCES or (brief and len(group) > _MANY):
+            first, *others = group
+            more = f" The same holds for {listed([row.display for row in others])}." if others else ""
+            told.append(first.explanation + more)
+        else:
+            told += [row.explanation for row in group]
+    return told
+
+
 def counted(judgement: Judgement) -> list[VerdictRow]:
     """Rows that count for the verdict of the run: all but those of severity `info`."""
     return [row for row in judgement.rows if row.severity != "info"]
@@ -74,25 +104,12 @@ def metric(row: VerdictRow) -> str:
 
 def target_without_unit(row: VerdictRow) -> str:
     """`<= 800`"""
-    return row.target.removesuffix(f" {row.unit}") if row.unit else row.target
+    return target_text(row.op, row.bound, "")
 
 
 def typeset(target: str) -> str:
     """A target as it is printed, not typed: `≤ 800 ms`."""
     return target.replace("<=", "≤").replace(">=", "≥")
-
-
-def bound(row: VerdictRow) -> tuple[Op, float] | None:
-    """What the row's target says, as data; None if it says something else."""
-    match = _TARGET.match(row.target)
-    if match is None:
-        return None
-    try:
-        value = float(match[2])
-    except ValueError:
-        return None
-    op = next(op for op in Op if op.symbol == match[1])
-    return (op, value) if math.isfinite(value) else None
 
 
 def interval(value: PhaseValue) -> str:

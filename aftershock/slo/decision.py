@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import get_args
+
+from aftershock.experiment import Experiment
 from aftershock.slo.objective import Objective, Op, QuantileIndicator, RecoveryIndicator, ScalarIndicator
 from aftershock.slo.statistics import samples_needed
 from aftershock.slo.verdict import PhaseValue, Reason, Status, Verdict
 
 Decision = tuple[Verdict, Reason]
 
-POLICIES = ("strict", "point")
+POLICIES: tuple[str, ...] = get_args(Experiment.model_fields["policy"].annotation)
+
+FROM_DUE_TIME = ("aftershock_request_duration_seconds", "aftershock_ttft_seconds")
+"""Histograms that count from the instant at which a request was due: the load generator's own delay is in them."""
 
 
 def decide(objective: Objective, value: PhaseValue, policy: str) -> Decision:
@@ -57,3 +64,20 @@ def _decide_at_least(objective: Objective, value: PhaseValue, policy: str) -> De
             return Verdict.FAIL, Reason.NOT_RECOVERED
         return Verdict.FAIL, Reason.POINT_BREACHES if policy == "point" else Reason.BREACHES
     return Verdict.INCONCLUSIVE, Reason.CENSORED if recovery else Reason.SATURATED
+
+
+def is_explained_by_delay(objective: Objective, value: PhaseValue, policy: str, delay_s: float) -> bool:
+    """Whether a breach would be none without `delay_s`, which is the load generator's own.
+
+    Only latencies that count from the due time hold that delay. Both ends of the interval move: what is left must still
+    breach by itself.
+    """
+    indicator = objective.indicator
+    if not isinstance(indicator, QuantileIndicator) or value.value is None:
+        return False
+    if indicator.histogram.partition("{")[0].strip() not in FROM_DUE_TIME:
+        return False
+    delay = delay_s * indicator.scale
+    low, high = (None if end is None else end - delay for end in (value.low, value.high))
+    without = replace(value, value=value.value - delay, low=low, high=high)
+    return decide(objective, without, policy)[0] is not Verdict.FAIL

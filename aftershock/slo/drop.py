@@ -1,8 +1,7 @@
 """What was lost against the baseline, item by item where the records allow it. No I/O.
 
-The same questions are asked in the same order in each phase, so each answer has its twin: the one with the same
-`seq`. Twins cancel what makes some questions harder than others. Questions that come round again count as new
-observations; at temperature 0 they are not quite that.
+The same questions are asked in each phase, so answers have twins: those to the same item in the other phase. Twins
+cancel what makes some questions harder than others.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from aftershock.slo.counts import GRADES, counts_all
 from aftershock.slo.objective import Objective, RatioIndicator
-from aftershock.slo.samples import Samples, UnmeasuredError
+from aftershock.slo.samples import Answers, UnmeasuredError
 from aftershock.slo.statistics import mcnemar, newcombe, paired_drop
 from aftershock.slo.values import Share, rounded, share, unmeasured
 from aftershock.slo.verdict import PhaseValue
@@ -21,18 +21,15 @@ from aftershock.windows import Phase
 if TYPE_CHECKING:
     import pandas as pd
 
-GRADES = "aftershock_eval_total"
-"""The metric that counts what the column `correct` of the records says: only an indicator of it has twins there."""
-
 
 @dataclass(frozen=True)
 class Pairs:
-    """Items graded in both phases."""
+    """Answers of the baseline beside those of a phase to the same items."""
 
     n: int
-    lost: int
+    lost: float
     """Right in the baseline, wrong in the phase."""
-    gained: int
+    gained: float
 
 
 @dataclass(frozen=True)
@@ -44,60 +41,72 @@ class Drop:
     evidence: Mapping[str, float] = field(default_factory=dict)
 
 
-def measure_drop(objective: Objective, phase: Phase, samples: Samples, records: pd.DataFrame | None) -> Drop:
-    """The drop from the counts of Prometheus, with an interval from the twins if there are any, else Newcombe's."""
+def measure_drop(objective: Objective, phase: Phase, answers: Answers, records: pd.DataFrame | None) -> Drop:
+    """The drop over twins, point and interval, if there are any; else over the counts of Prometheus, with Newcombe's.
+
+    With twins, the counts still must be there, and stand in the detail.
+    """
     indicator = objective.indicator
     if not isinstance(indicator, RatioIndicator) or indicator.good is None:
         raise TypeError(f"{objective.name}: a drop is of a share of good events")
     try:
-        before = share(objective.name, indicator, Phase.BASELINE, samples)
+        before = share(indicator, Phase.BASELINE, answers)
     except UnmeasuredError as reason:
         missing = PhaseValue(status=reason.status, detail=f"baseline: {reason.detail}")
         return Drop(missing, missing)
     reference = PhaseValue(0.0, n=round(before.total), detail=f"{before.text} good")
     try:
-        after = share(objective.name, indicator, phase, samples)
+        after = share(indicator, phase, answers)
     except UnmeasuredError as reason:
         return Drop(reference, unmeasured(reason))
-    pairs = find_pairs(records, phase) if records is not None and GRADES in indicator.total else None
+    pairs = find_pairs(records, phase) if records is not None and counts_all(indicator.total, GRADES) else None
     if pairs is None:
         return Drop(reference, _independent(before, after, indicator.scale))
     evidence = {
         "pairs": pairs.n,
-        "lost": pairs.lost,
-        "gained": pairs.gained,
-        "mcnemar_p": mcnemar(pairs.lost, pairs.gained),
+        "lost": rounded(pairs.lost),
+        "gained": rounded(pairs.gained),
+        "mcnemar_p": mcnemar(round(pairs.lost), round(pairs.gained)),
     }
-    return Drop(reference, _paired(before, after, pairs, indicator.scale), evidence)
+    return Drop(reference, _paired(after, pairs, indicator.scale), evidence)
 
 
 def _independent(before: Share, after: Share, scale: float) -> PhaseValue:
     low, high = newcombe(before.count, before.total, after.count, after.total)
     value = before.value - after.value
-    return _value(value, low, high, round(after.total), scale, f"{after.text} good")
+    detail = f"{after.text} good"
+    return PhaseValue(
+        rounded(value * scale), rounded(low * scale), rounded(high * scale), round(after.total), detail=detail
+    )
 
 
-def _paired(before: Share, after: Share, pairs: Pairs, scale: float) -> PhaseValue:
-    """The interval is widened to the point where the two differ: Prometheus counts items without a twin too."""
-    estimate = paired_drop(pairs.lost, pairs.gained, pairs.n)
-    value = before.value - after.value
-    low = value if estimate.low is None else min(value, estimate.low)
-    high = value if estimate.high is None else max(value, estimate.high)
-    detail = f"{after.text} good; of {pairs.n} pairs {pairs.lost} lost, {pairs.gained} gained"
-    return _value(value, low, high, pairs.n, scale, detail)
-
-
-def _value(value: float, low: float, high: float, n: int, scale: float, detail: str) -> PhaseValue:
-    return PhaseValue(rounded(value * scale), rounded(low * scale), rounded(high * scale), n, detail=detail)
+def _paired(after: Share, pairs: Pairs, scale: float) -> PhaseValue:
+    found = paired_drop(pairs.lost, pairs.gained, pairs.n)
+    value, low, high = (None if one is None else rounded(one * scale) for one in (found.value, found.low, found.high))
+    detail = f"{after.text} good; of {pairs.n} pairs {pairs.lost:.4g} lost, {pairs.gained:.4g} gained"
+    return PhaseValue(value, low, high, pairs.n, detail=detail)
 
 
 def find_pairs(records: pd.DataFrame, phase: Phase) -> Pairs | None:
-    """Items that were graded in the baseline and in `phase`; None if there are none."""
-    graded = records.loc[records["correct"].notna(), ["phase", "seq", "correct"]]
-    before = graded.loc[graded["phase"] == Phase.BASELINE.value].set_index("seq")["correct"].astype(bool)
-    after = graded.loc[graded["phase"] == phase.value].set_index("seq")["correct"].astype(bool)
-    common = before.index.intersection(after.index)
-    if common.empty:
+    """Twins of the baseline and `phase`; None if no item was graded in both.
+
+    An item that was asked several times has no first or second twin: what is counted is the mean over all ways to pair
+    its answers, so every answer counts, however long the phase. It has as many pairs as it has answers in the phase
+    that asked it less often; more would be the same answers again. Answers to one item count as independent.
+    """
+    before, after = _grades(records, Phase.BASELINE), _grades(records, phase)
+    both = before.index.intersection(after.index)
+    if both.empty:
         return None
-    was, now = before.loc[common].to_numpy(), after.loc[common].to_numpy()
-    return Pairs(len(common), int((was & ~now).sum()), int((~was & now).sum()))
+    before, after = before.loc[both], after.loc[both]
+    pairs = before["size"].clip(upper=after["size"])
+    right, right_after = before["mean"], after["mean"]
+    lost = (pairs * right * (1 - right_after)).sum()
+    gained = (pairs * right_after * (1 - right)).sum()
+    return Pairs(int(pairs.sum()), float(lost), float(gained))
+
+
+def _grades(records: pd.DataFrame, phase: Phase) -> pd.DataFrame:
+    """Of each item that was graded in `phase`: the share of right answers (mean) and how many there were (size)."""
+    graded = records.loc[(records["phase"] == phase.value) & records["correct"].notna()]
+    return graded["correct"].astype(float).groupby(graded["item_id"]).agg(["mean", "size"])

@@ -20,6 +20,8 @@ _CLAUSES = {
     Reason.BASELINE_NOT_STEADY: "; {target} was not met before the fault either{because}, so this is not attributable "
     "to the fault",
     Reason.LOAD_FELL_BEHIND: ", but the load generator fell behind{because}, so {target} was not put to the test",
+    Reason.LAST_SCRAPE_MISSED: ", but Prometheus missed the last values{because}, so {target} cannot be judged",
+    Reason.COUNTS_DISAGREE: ", but the counts disagree{because}, so {target} cannot be judged",
     Reason.NO_EFFECT: ", which complies with {target}, but the fault was not seen to act on anything",
     Reason.STOPPED: ", which complies with {target}, but the fault was stopped before its time",
     Reason.EMPTY: "the query has no result",
@@ -31,7 +33,8 @@ _CLAUSES = {
     Reason.NOT_REVERTED: "there is no instant to count from",
     Reason.QUERY_ERROR: "Prometheus refused the query",
     Reason.INCONSISTENT: "the answers contradict each other",
-    Reason.FAULT_ERROR: "; the fault could not be injected or reverted, so {target} was not put to the test",
+    Reason.FAULT_ERROR: "; the fault is not known to have been injected and reverted, so {target} was not put to the "
+    "test",
 }
 """What follows the measured value, or, for rows without one, the display name."""
 
@@ -58,7 +61,7 @@ def _measured(objective: Objective, phase: Phase, value: PhaseValue, counted: st
     amount = f"{number(value.value or 0.0)}{unit}"
     if isinstance(objective.indicator, RecoveryIndicator):
         if value.status is Status.AT_LEAST:
-            return f"{objective.display}: not back {amount} after the end of the fault, when watching ended"
+            return f"{objective.display}: last broken {amount} after the end of the fault, not back when watching ended"
         return f"{objective.display} was {amount} from the end of the fault ({_between(value)})"
     if value.status is Status.AT_LEAST:
         amount = f"above {amount}"

@@ -94,8 +94,8 @@ def _promql(value: str) -> str:
     return value.strip()
 
 
-def _timeless_promql(value: str) -> str:
-    promql.check(value, variables=())
+def _line_promql(value: str) -> str:
+    promql.check(value, promql.LINE_VARIABLES)
     return value.strip()
 
 
@@ -133,7 +133,7 @@ Text = Annotated[str, BeforeValidator(_text)]
 Duration = Annotated[str, AfterValidator(_duration)]
 Number = Annotated[float, AfterValidator(_finite)]
 Promql = Annotated[str, AfterValidator(_promql)]
-TimelessPromql = Annotated[str, AfterValidator(_timeless_promql)]
+LinePromql = Annotated[str, AfterValidator(_line_promql)]
 Histogram = Annotated[str, AfterValidator(_histogram)]
 Condition = Annotated[str, AfterValidator(_condition)]
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=3600)]

@@ -1,6 +1,7 @@
 """An objective: one row of the compliance table, as the judge and the collector see it. Value types; no I/O.
 
-PromQL in here is still a template: `{{ phase }}` and `{{ window }}` are filled in for each phase when it is asked.
+PromQL in here is still a template: `{{ phase }}` and `{{ window }}` are filled in for each phase when it is asked, and
+`{{ lookback }}` of a recovery query once.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from aftershock.slo.frame import Role
+from aftershock.slo.promql import bucket_selector
 from aftershock.windows import Phase
 
 
@@ -77,11 +80,10 @@ class RatioIndicator:
 
 @dataclass(frozen=True)
 class RecoveryIndicator:
-    """Seconds from the end of the fault until `query` holds again for `windows` consecutive steps of `step_s`.
+    """Seconds from the end of the fault until `query` holds again, for good: see `recovery.py`.
 
-    `query` is PromQL over all phases, evaluated as a range; steps without an answer (no traffic) neither hold nor
-    break.
-    Never seen: censored, at least the time that was watched.
+    `query` is PromQL over all phases, evaluated each `step_s`. `windows` steps in a row that hold, the last of those
+    that were watched among them, are taken for good.
     """
 
     query: str
@@ -92,6 +94,27 @@ class RecoveryIndicator:
 
 
 Indicator = ScalarIndicator | QuantileIndicator | RatioIndicator | RecoveryIndicator
+
+
+def templates(indicator: Indicator) -> dict[Role, str]:
+    """What an indicator asks of Prometheus. The same template under the same role has the same answers."""
+    asked: dict[Role, str | None]
+    match indicator:
+        case ScalarIndicator():
+            asked = {Role.VALUE: indicator.query, Role.SAMPLES: indicator.samples}
+        case RatioIndicator():
+            asked = {Role.GOOD: indicator.good, Role.BAD: indicator.bad, Role.TOTAL: indicator.total}
+        case QuantileIndicator():
+            asked = {Role.BUCKET: bucket_selector(indicator.histogram)}
+        case RecoveryIndicator():
+            # The steps are part of the question; PromQL has comments, so this is still PromQL.
+            asked = {Role.RECOVERY: f"{indicator.query}  # each {indicator.step_s:g} s"}
+    return {role: template for role, template in asked.items() if template is not None}
+
+
+def target_text(op: Op, value: float, unit: str) -> str:
+    """`<= 800 ms`"""
+    return f"{op.symbol} {value:g}{f' {unit}' if unit else ''}"
 
 
 class Compare(StrEnum):
@@ -116,11 +139,10 @@ class Objective:
     compare: Compare = Compare.VALUE
     severity: str = "critical"
     min_samples: int = 0
-    service: str = ""
     source: str = ""
     """Where it was read: `file:line`."""
 
     @property
     def target(self) -> str:
         """`<= 800 ms`, for tables."""
-        return f"{self.op.symbol} {self.value:g}{f' {self.unit}' if self.unit else ''}"
+        return target_text(self.op, self.value, self.unit)

@@ -220,7 +220,6 @@ def _objectives(document: Document, slo: schema.Slo, catalog: _Catalog) -> Itera
             value=held.value,
             indicator=held.indicator,
             phases=(Phase.RECOVERY,) if isinstance(held.indicator, RecoveryIndicator) else (Phase.CHAOS,),
-            service=slo.spec.service,
             source=str(place),
         )
         yield annotate(objective, written)

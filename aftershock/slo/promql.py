@@ -1,4 +1,4 @@
-"""PromQL templates: `{{ phase }}` and `{{ window }}`, filled in for each phase that is asked. No I/O.
+"""PromQL templates: `{{ phase }}` and `{{ window }}`, or `{{ lookback }}`, filled in when they are asked. No I/O.
 
 Specs come from outside, so the engine is Jinja's sandbox without globals, and an unknown name is an error, never an
 empty string: a selector that lost its label would quietly match everything.
@@ -6,6 +6,7 @@ empty string: a selector that lost its label would quietly match everything.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from jinja2 import StrictUndefined, TemplateError
@@ -14,6 +15,33 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from aftershock.windows import Phase
 
 VARIABLES = ("phase", "window")
+"""Of a query over one phase."""
+LINE_VARIABLES = ("lookback",)
+"""Of a query over the whole run."""
+
+_EXAMPLES = {"phase": Phase.BASELINE.value, "window": "1000ms", "lookback": "3000ms"}
+
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)*'" r"|`[^`]*`")
+_RANGE = re.compile(r"\[\s*((?:\d+(?:ms|[smhdwy]))+)\s*(?::[^\]]*)?\]")
+_PART = re.compile(r"(\d+)(ms|[smhdwy])")
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_536_000.0}
+
+
+def duration(seconds: float) -> str:
+    """A PromQL duration: whole milliseconds, at least one."""
+    return f"{max(1, round(seconds * 1000))}ms"
+
+
+def longest_range_s(query: str) -> float:
+    """The longest range `[...]` that `query` looks back over, in seconds; 0 if it only looks at the instant."""
+    ranges = _RANGE.findall(_TEXT.sub('""', query))
+    return max((sum(int(n) * _UNITS_S[unit] for n, unit in _PART.findall(one)) for one in ranges), default=0.0)
+
+
+def bucket_selector(histogram: str) -> str:
+    """`name{...}` of a histogram -> `name_bucket{...}`."""
+    name, brace, matchers = histogram.partition("{")
+    return f"{name.strip()}_bucket{brace}{matchers}"
 
 
 @cache
@@ -24,21 +52,25 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 def fill(template: str, *, phase: Phase, window_s: float) -> str:
-    """The PromQL of `phase`. `{{ window }}` becomes a PromQL duration of `window_s` seconds, in milliseconds.
+    """The PromQL of `phase`; `{{ window }}` becomes the duration of `window_s`.
 
     Raises ValueError with the reason, in one line, for a template that cannot be filled.
     """
-    return _render(template, {"phase": phase.value, "window": f"{round(window_s * 1000)}ms"})
+    return _render(template, {"phase": phase.value, "window": duration(window_s)})
+
+
+def fill_line(template: str, *, lookback_s: float) -> str:
+    """The PromQL of a line over the whole run; `{{ lookback }}` becomes the duration of `lookback_s`."""
+    return _render(template, {"lookback": duration(lookback_s)})
 
 
 def check(template: str, variables: tuple[str, ...] = VARIABLES) -> None:
     """Raise ValueError, in one line, if `template` needs more than `variables` or is no template at all."""
-    values = {"phase": Phase.BASELINE.value, "window": "1000ms"}
-    _render(template, {name: values[name] for name in variables})
+    _render(template, {name: _EXAMPLES[name] for name in variables})
 
 
 def _render(template: str, variables: dict[str, str]) -> str:
-    known = ", ".join(f"{{{{ {name} }}}}" for name in variables) or "no variables at all"
+    known = ", ".join(f"{{{{ {name} }}}}" for name in variables)
     try:
         filled = _environment().from_string(template).render(variables).strip()
     except (TemplateError, TypeError, ValueError, ArithmeticError, OverflowError) as error:

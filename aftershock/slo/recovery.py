@@ -1,13 +1,28 @@
-"""How long the service took to come back. No I/O."""
+"""How long the service took to come back for good. No I/O.
+
+A step of the recovery query looks back over some seconds, so it speaks of all of them and not of its instant:
+
+- A step whose look-back reaches before the end of the fault may break (what it saw may be the fault's, and the service
+  was not yet back) but not hold.
+- The service was broken at some time within the look-back of the last step that broke, so the recovery lies between
+  the start of that look-back and the first step that holds.
+- A step without an answer (no traffic) neither holds nor breaks; nor does one that looks at the stale samples of a
+  phase whose load has ended longer ago than it looks back.
+
+A relapse starts the count again: recovered is the start of the last run of steps that hold, if it has as many steps as
+the objective wants and lasts until watching ends. Tools that take the first such run call a service recovered that went
+down again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from aftershock.slo.frame import Role
 from aftershock.slo.objective import Objective, RecoveryIndicator
-from aftershock.slo.samples import Samples, UnmeasuredError
+from aftershock.slo.samples import Answers, UnmeasuredError
 from aftershock.slo.values import unmeasured
 from aftershock.slo.verdict import PhaseValue, Status
 from aftershock.windows import Phase, Window
@@ -15,14 +30,15 @@ from aftershock.windows import Phase, Window
 
 @dataclass(frozen=True)
 class Step:
-    """One evaluated step that had an answer."""
+    """One evaluated step that had an answer, and how far it looks back."""
 
     at: datetime
     holds: bool
+    lookback: timedelta
 
 
 def measure_recovery(
-    objective: Objective, samples: Samples, windows: Sequence[Window], *, control: bool
+    objective: Objective, answers: Answers, windows: Sequence[Window], *, control: bool
 ) -> tuple[PhaseValue, bool]:
     """Seconds from the end of the fault until the condition holds again, and whether it held before the fault.
 
@@ -33,21 +49,22 @@ def measure_recovery(
         raise TypeError(f"{objective.name}: no recovery indicator")
     found = {window.phase: window for window in windows}
     try:
-        steps = _steps(objective.name, indicator, samples)
+        steps = [step for step in _steps(indicator, answers) if _under_load(step, windows)]
         since = _end_of_fault(found, control=control)
     except UnmeasuredError as reason:
         return unmeasured(reason), True
     baseline = found.get(Phase.BASELINE)
     before = [step for step in steps if baseline and baseline.start <= step.at <= baseline.end]
-    steady = len(before) < indicator.windows or _first_run(before, indicator.windows) is not None
     until = found[max(found, key=list(Phase).index)].end
-    after = [step for step in steps if since <= step.at <= until]
-    return _time_to_hold(after, since, indicator), steady
+    after = [
+        step for step in steps if since <= step.at <= until and (not step.holds or since <= step.at - step.lookback)
+    ]
+    return _time_to_hold(after, since, indicator), _steady(before, indicator.windows)
 
 
-def _steps(name: str, indicator: RecoveryIndicator, samples: Samples) -> list[Step]:
-    """Steps in order. Those without an answer, or with NaN (no traffic), neither hold nor break; infinity breaks."""
-    series = samples.series(name, "recovery", None)
+def _steps(indicator: RecoveryIndicator, answers: Answers) -> list[Step]:
+    """Steps in order. Those without an answer, or with NaN (no traffic), are left out; infinity breaks."""
+    series = answers.series(Role.RECOVERY, None)
     if len({sample.labels for sample in series}) > 1:
         raise UnmeasuredError(Status.INCONSISTENT, "recovery: several series where one is needed; aggregate the query")
     steps: list[Step] = []
@@ -63,13 +80,18 @@ def _steps(name: str, indicator: RecoveryIndicator, samples: Samples) -> list[St
                 continue
             holds = False
         if sample.at is not None:
-            steps.append(Step(sample.at, holds))
+            steps.append(Step(sample.at, holds, timedelta(seconds=sample.range_s)))
     if not steps and silent is not None:
         raise silent
     return sorted(steps, key=lambda step: step.at)
 
 
-def _end_of_fault(windows: dict[Phase, Window], *, control: bool) -> datetime:
+def _under_load(step: Step, windows: Sequence[Window]) -> bool:
+    """Whether the step looks back on the load of a phase."""
+    return any(window.start <= step.at <= window.end + step.lookback for window in windows)
+
+
+def _end_of_fault(windows: Mapping[Phase, Window], *, control: bool) -> datetime:
     chaos = windows.get(Phase.CHAOS)
     if chaos is None:
         raise UnmeasuredError(Status.MISSING, "there was no chaos phase")
@@ -80,32 +102,27 @@ def _end_of_fault(windows: dict[Phase, Window], *, control: bool) -> datetime:
     return chaos.reverted_at
 
 
+def _steady(before: Sequence[Step], wanted: int) -> bool:
+    """Whether the condition held before the fault: in most steps, and in the last ones. A few steps tell nothing."""
+    if len(before) < wanted:
+        return True
+    held = [step.holds for step in before]
+    return 2 * sum(held) > len(held) and all(held[-wanted:])
+
+
 def _time_to_hold(after: Sequence[Step], since: datetime, indicator: RecoveryIndicator) -> PhaseValue:
-    """The time to the first of `windows` steps in a row that hold.
-
-    The true instant lies between the step before, which did not hold, and that first one.
-    """
+    """The time to the first step after the last that broke, if enough of them hold; else it is censored there."""
     if not after:
-        return PhaseValue(status=Status.NO_OBSERVATIONS, detail="no step after the fault had an answer")
-    first = _first_run(after, indicator.windows)
-    if first is None:
-        watched = _seconds(since, after[-1])
-        detail = f"not back in {watched:.1f} s of watching"
-        return PhaseValue(watched, watched, None, len(after), Status.AT_LEAST, detail)
-    back = _seconds(since, after[first])
-    broken = _seconds(since, after[first - 1]) if first else 0.0
-    return PhaseValue(back, broken, back, len(after))
+        return PhaseValue(status=Status.NO_OBSERVATIONS, detail="no step that saw only the time after the fault")
+    first = next((index + 1 for index in reversed(range(len(after))) if not after[index].holds), 0)
+    broken = after[first - 1] if first else None
+    low = max(0.0, _seconds(since, broken.at - broken.lookback)) if broken else 0.0
+    if len(after) - first >= indicator.windows:
+        back = _seconds(since, after[first].at)
+        return PhaseValue(back, low, back, len(after))
+    detail = f"not back in {_seconds(since, after[-1].at):.1f} s of watching"
+    return PhaseValue(_seconds(since, broken.at) if broken else 0.0, low, None, len(after), Status.AT_LEAST, detail)
 
 
-def _seconds(since: datetime, step: Step) -> float:
-    return (step.at - since).total_seconds()
-
-
-def _first_run(steps: Sequence[Step], length: int) -> int | None:
-    """Index of the first of `length` steps in a row that hold."""
-    run = 0
-    for index, step in enumerate(steps):
-        run = run + 1 if step.holds else 0
-        if run == length:
-            return index - length + 1
-    return None
+def _seconds(since: datetime, at: datetime) -> float:
+    return (at - since).total_seconds()

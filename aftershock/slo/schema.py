@@ -18,6 +18,7 @@ from aftershock.slo.fields import (
     Condition,
     Duration,
     Histogram,
+    LinePromql,
     Name,
     Number,
     Promql,
@@ -25,7 +26,6 @@ from aftershock.slo.fields import (
     Seconds,
     Strict,
     Text,
-    TimelessPromql,
     spelt,
     wrong,
 )
@@ -79,7 +79,7 @@ class CountsSpec(Strict):
 class RecoveryTime(Strict):
     """When a condition holds again."""
 
-    query: TimelessPromql = Field(description="PromQL over all phases, evaluated as a range")
+    query: LinePromql = Field(description="PromQL over all phases, evaluated as a range")
     holds: Condition = Field(description="the condition, such as '<= 1'")
     windows: Annotated[int, Field(ge=1, le=1000)] = 3
     step: Seconds = 1.0

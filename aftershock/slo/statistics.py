@@ -1,4 +1,4 @@
-"""Intervals and tests: pure functions of numbers. Intervals are two-sided, with 95 % confidence unless told otherwise.
+"""Intervals and tests: pure functions of numbers. Intervals are two-sided, with 95 % confidence.
 
 Each side of an interval is wrong with a probability of at most 2.5 %. A side on which no bound exists at that
 confidence is None (open), never a made-up number: the upper bound of a P99 needs 368 observations. (The 299 that are
@@ -16,8 +16,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 CONFIDENCE = 0.95
+Z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+"""Half-width of a two-sided normal interval in standard deviations: 1.96."""
+TAIL = (1 - CONFIDENCE) / 2
+"""What each side of an interval may be wrong by."""
 RELATIVE_SLACK = 0.001
-"""Counts from Prometheus are extrapolated floats: differences below this share of the whole are rounding."""
+"""Counts are exact where the collector makes them, but a query of the user's own may have Prometheus extrapolate: for
+such floats, differences below this share of the whole are rounding."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,6 @@ class Bucket:
     cumulative: float
 
 
-def z_score(confidence: float = CONFIDENCE) -> float:
-    """Half-width of a two-sided normal interval in standard deviations: 1.96 for 95 %."""
-    return NormalDist().inv_cdf(0.5 + confidence / 2)
-
-
 def _binomial_cdf(k: int, n: int, probability: float) -> float:
     """P(Binomial(n, probability) <= k)."""
     from scipy import special  # half a second that only judging costs; a quarter of what scipy.stats takes
@@ -50,25 +50,22 @@ def _binomial_cdf(k: int, n: int, probability: float) -> float:
     return float(special.bdtr(k, n, probability))
 
 
-def wilson(successes: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Wilson's score interval of a share. Counts need not be whole: Prometheus extrapolates them."""
+def wilson(successes: float, n: float) -> tuple[float, float]:
+    """Wilson's score interval of a share. Counts need not be whole: a query of the user's own may extrapolate them."""
     if n <= 0 or not 0 <= successes <= n:
         raise ValueError(f"no share: {successes} of {n}")
-    z = z_score(confidence)
     share = successes / n
-    centre = share + z * z / (2 * n)
-    spread = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
+    centre = share + Z * Z / (2 * n)
+    spread = Z * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
+    scale = 1 + Z * Z / n
     return min(share, max(0.0, (centre - spread) / scale)), max(share, min(1.0, (centre + spread) / scale))
 
 
-def newcombe(
-    successes_a: float, n_a: float, successes_b: float, n_b: float, confidence: float = CONFIDENCE
-) -> tuple[float, float]:
+def newcombe(successes_a: float, n_a: float, successes_b: float, n_b: float) -> tuple[float, float]:
     """Interval of share A minus share B, independent samples: Newcombe's hybrid of two Wilson intervals (method 10)."""
     a, b = successes_a / n_a, successes_b / n_b
-    low_a, high_a = wilson(successes_a, n_a, confidence)
-    low_b, high_b = wilson(successes_b, n_b, confidence)
+    low_a, high_a = wilson(successes_a, n_a)
+    low_b, high_b = wilson(successes_b, n_b)
     return a - b - math.hypot(a - low_a, high_b - b), a - b + math.hypot(high_a - a, b - low_b)
 
 
@@ -80,22 +77,21 @@ def mcnemar(lost: int, gained: int) -> float:
     return min(1.0, 2 * _binomial_cdf(min(lost, gained), discordant, 0.5))
 
 
-def paired_drop(lost: int, gained: int, n: int, confidence: float = CONFIDENCE) -> Estimate:
-    """Share of `n` pairs lost minus share gained, with Tango's score interval.
+def paired_drop(lost: float, gained: float, n: int) -> Estimate:
+    """Share of `n` pairs lost minus share gained, with Tango's score interval. The counts may be expectations.
 
     It keeps its coverage where the plain interval fails: with few or no discordant pairs, which is what a good service
-    gives. The limits are where the score statistic, which falls as the assumed drop rises, crosses +-z.
+    gives. The limits are where the score statistic, which falls as the assumed drop rises, crosses +-Z.
     """
     if n <= 0 or lost < 0 or gained < 0 or lost + gained > n:
         raise ValueError(f"no paired comparison: {lost} lost and {gained} gained of {n}")
-    z = z_score(confidence)
     point = (lost - gained) / n
-    low = _crossing(lost, gained, n, z, -1.0, point)
-    high = _crossing(lost, gained, n, -z, point, 1.0)
+    low = _crossing(lost, gained, n, Z, -1.0, point)
+    high = _crossing(lost, gained, n, -Z, point, 1.0)
     return Estimate(point, min(low, point), max(high, point), n)
 
 
-def _crossing(lost: int, gained: int, n: int, level: float, low: float, high: float) -> float:
+def _crossing(lost: float, gained: float, n: int, level: float, low: float, high: float) -> float:
     """The drop in [low, high] at which the score statistic equals `level`, by bisection."""
     for _ in range(60):
         middle = (low + high) / 2
@@ -106,7 +102,7 @@ def _crossing(lost: int, gained: int, n: int, level: float, low: float, high: fl
     return (low + high) / 2
 
 
-def _score(lost: int, gained: int, n: int, drop: float) -> float:
+def _score(lost: float, gained: float, n: int, drop: float) -> float:
     """Tango's score statistic for an assumed `drop`, with the probability of a gain at its restricted maximum."""
     a = 2.0 * n
     b = -lost - gained + (2 * n - lost + gained) * drop
@@ -119,54 +115,35 @@ def _score(lost: int, gained: int, n: int, drop: float) -> float:
     return distance / math.sqrt(variance)
 
 
-def quantile_ranks(n: int, quantile: float, confidence: float = CONFIDENCE) -> tuple[int | None, int | None]:
+def quantile_ranks(n: int, quantile: float) -> tuple[int | None, int | None]:
     """Ranks (from 1) of the order statistics that bound a quantile of `n` observations; None where none is far enough.
 
     Observations at or below the true quantile are binomial, whatever the distribution: nothing is assumed of its shape.
     """
-    tail = (1 - confidence) / 2
-    below = _largest_rank(n, quantile, tail)
-    above = _largest_rank(n, 1 - quantile, tail)
+    below = _largest_rank(n, quantile)
+    above = _largest_rank(n, 1 - quantile)
     return below or None, n + 1 - above if above else None
 
 
-def _largest_rank(n: int, quantile: float, tail: float) -> int:
-    """Largest rank r whose order statistic exceeds the quantile with probability <= tail: P(Binomial <= r - 1)."""
+def _largest_rank(n: int, quantile: float) -> int:
+    """Largest rank r whose order statistic exceeds the quantile with probability <= TAIL: P(Binomial <= r - 1)."""
     low, high = 0, n
     while low < high:
         middle = (low + high + 1) // 2
-        if _binomial_cdf(middle - 1, n, quantile) <= tail:
+        if _binomial_cdf(middle - 1, n, quantile) <= TAIL:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def samples_needed(quantile: float, confidence: float = CONFIDENCE) -> int:
+def samples_needed(quantile: float) -> int:
     """Observations from which on both bounds of a quantile exist: 368 for P99, 72 for P95, 6 for the median."""
     rarer = max(quantile, 1 - quantile)
-    return math.ceil(math.log((1 - confidence) / 2) / math.log(rarer))
+    return math.ceil(math.log(TAIL) / math.log(rarer))
 
 
-def quantile_of_sorted(values: Sequence[float], quantile: float, confidence: float = CONFIDENCE) -> Estimate:
-    """A quantile (nearest rank) of values in ascending order, with its order-statistics interval."""
-    n = len(values)
-    if n == 0:
-        raise ValueError("no quantile of nothing")
-    below, above = quantile_ranks(n, quantile, confidence)
-    point = values[_rank(n, quantile) - 1]
-    return Estimate(float(point), _at(values, below), _at(values, above), n)
-
-
-def _rank(n: int, quantile: float) -> int:
-    return min(n, max(1, math.ceil(quantile * n - 1e-9)))
-
-
-def _at(values: Sequence[float], rank: int | None) -> float | None:
-    return None if rank is None else float(values[rank - 1])
-
-
-def quantile_of_buckets(buckets: Sequence[Bucket], quantile: float, confidence: float = CONFIDENCE) -> Estimate:
+def quantile_of_buckets(buckets: Sequence[Bucket], quantile: float) -> Estimate:
     """A quantile of a classic histogram: the same interval, widened to the bounds of the buckets that hold its ends.
 
     The point is interpolated within its bucket, as `histogram_quantile` does. If it falls into the infinite bucket,
@@ -179,7 +156,7 @@ def quantile_of_buckets(buckets: Sequence[Bucket], quantile: float, confidence: 
     n = math.floor(total + 1e-6)
     if n < 1:
         raise ValueError("no quantile of nothing")
-    below, above = quantile_ranks(n, quantile, confidence)
+    below, above = quantile_ranks(n, quantile)
     rank = quantile * total
     value = _interpolated(bounds, counts, _bucket_of(counts, rank), rank)
     low = None if below is None else _lower(bounds, _bucket_of(counts, below))

@@ -6,8 +6,9 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
+from aftershock.slo.frame import Role
 from aftershock.slo.objective import Objective, QuantileIndicator, RatioIndicator, RecoveryIndicator, ScalarIndicator
-from aftershock.slo.samples import Sample, Samples, UnmeasuredError
+from aftershock.slo.samples import Answers, Sample, UnmeasuredError
 from aftershock.slo.statistics import RELATIVE_SLACK, Bucket, newcombe, quantile_of_buckets, saturated, wilson
 from aftershock.slo.verdict import Delta, PhaseValue, Status
 from aftershock.windows import Phase
@@ -41,27 +42,27 @@ def unmeasured(reason: UnmeasuredError) -> PhaseValue:
     return PhaseValue(status=reason.status, detail=reason.detail)
 
 
-def measure(objective: Objective, phase: Phase, samples: Samples) -> PhaseValue:
+def measure(objective: Objective, phase: Phase, answers: Answers) -> PhaseValue:
     """The objective's indicator in `phase`, in its own unit, without any comparison."""
     try:
         match objective.indicator:
             case ScalarIndicator():
-                return _scalar(objective.name, objective.indicator, phase, samples)
+                return _scalar(objective.indicator, phase, answers)
             case QuantileIndicator():
-                return _quantile(objective.name, objective.indicator, phase, samples)
+                return _quantile(objective.indicator, phase, answers)
             case RatioIndicator():
-                return _ratio(objective.name, objective.indicator, phase, samples)
+                return _ratio(objective.indicator, phase, answers)
             case RecoveryIndicator():
                 raise TypeError("a recovery time is not the value of a phase")
     except UnmeasuredError as reason:
         return unmeasured(reason)
 
 
-def share(name: str, indicator: RatioIndicator, phase: Phase, samples: Samples) -> Share:
+def share(indicator: RatioIndicator, phase: Phase, answers: Answers) -> Share:
     """The counts of a ratio. Raises UnmeasuredError where they are missing, zero or contradict each other."""
-    role = "good" if indicator.good is not None else "bad"
-    total = samples.single(name, "total", phase)
-    count = samples.single(name, role, phase)
+    role = Role.GOOD if indicator.good is not None else Role.BAD
+    total = answers.single(Role.TOTAL, phase)
+    count = answers.single(role, phase)
     if total == 0:
         raise UnmeasuredError(Status.NO_OBSERVATIONS, "the total is 0: nothing was counted in the window")
     if not -RELATIVE_SLACK * total <= count <= total * (1 + RELATIVE_SLACK) + 0.5 or total < 0:
@@ -88,18 +89,18 @@ def _percent(difference: float, base: float) -> float | None:
     return percent if math.isfinite(percent) else None
 
 
-def _scalar(name: str, indicator: ScalarIndicator, phase: Phase, samples: Samples) -> PhaseValue:
-    value = samples.single(name, "value", phase)
+def _scalar(indicator: ScalarIndicator, phase: Phase, answers: Answers) -> PhaseValue:
+    value = answers.single(Role.VALUE, phase)
     if indicator.samples is None:
         return PhaseValue(value)
-    n = math.floor(samples.single(name, "samples", phase))
+    n = math.floor(answers.single(Role.SAMPLES, phase))
     if n < 1:
         raise UnmeasuredError(Status.NO_OBSERVATIONS, "nothing was counted in the window")
     return PhaseValue(value, n=n)
 
 
-def _quantile(name: str, indicator: QuantileIndicator, phase: Phase, samples: Samples) -> PhaseValue:
-    buckets = _buckets(samples.series(name, "bucket", phase), indicator.scale)
+def _quantile(indicator: QuantileIndicator, phase: Phase, answers: Answers) -> PhaseValue:
+    buckets = _buckets(answers.series(Role.BUCKET, phase), indicator.scale)
     if max(bucket.cumulative for bucket in buckets) < 1:
         raise UnmeasuredError(Status.NO_OBSERVATIONS, "the histogram counted nothing in the window")
     try:
@@ -135,8 +136,8 @@ def _buckets(found: list[Sample], scale: float) -> list[Bucket]:
     return [Bucket(bound, count) for bound, count in sorted(counts.items())]
 
 
-def _ratio(name: str, indicator: RatioIndicator, phase: Phase, samples: Samples) -> PhaseValue:
-    counted = share(name, indicator, phase, samples)
+def _ratio(indicator: RatioIndicator, phase: Phase, answers: Answers) -> PhaseValue:
+    counted = share(indicator, phase, answers)
     low, high = wilson(counted.count, counted.total)
     scale = indicator.scale
     return PhaseValue(

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from aftershock.errors import ExitCode
+from aftershock.slo.objective import Op, target_text
 from aftershock.windows import Phase
 
 FORMAT_VERSION = 1
@@ -73,7 +74,12 @@ class Reason(StrEnum):
     BASELINE_NOT_STEADY = "BASELINE_NOT_STEADY"
     """INCONCLUSIVE: the objective was breached before the fault, so a breach is not attributable to it."""
     LOAD_FELL_BEHIND = "LOAD_FELL_BEHIND"
-    """INCONCLUSIVE: the load generator was late, so the service was not asked what it should have been."""
+    """INCONCLUSIVE: the load generator was late, so the service was not asked what it should have been; or its own
+    delay is as large as the breach."""
+    LAST_SCRAPE_MISSED = "LAST_SCRAPE_MISSED"
+    """INCONCLUSIVE: no scrape saw the last values of the phase, so its numbers are those of a part of it."""
+    COUNTS_DISAGREE = "COUNTS_DISAGREE"
+    """INCONCLUSIVE: Prometheus counted something else than the load generator sent or graded."""
     NO_EFFECT = "NO_EFFECT"
     """INCONCLUSIVE: it complied, but the fault was not seen to do anything."""
     STOPPED = "STOPPED"
@@ -90,7 +96,7 @@ class Reason(StrEnum):
     UNREACHABLE = "UNREACHABLE"
     """NO_DATA: Prometheus did not answer."""
     MISSING = "MISSING"
-    """NO_DATA: never asked: the phase did not run, or the metrics are of another SLO document."""
+    """NO_DATA: never asked: the phase did not run, or the run collected the answers to another query."""
     NOT_REVERTED = "NOT_REVERTED"
     """NO_DATA: the end of the fault was not seen, so there is no instant to count the recovery from."""
 
@@ -99,7 +105,7 @@ class Reason(StrEnum):
     INCONSISTENT = "INCONSISTENT"
     """ERROR: the answers contradict each other or the indicator."""
     FAULT_ERROR = "FAULT_ERROR"
-    """ERROR: the fault could not be injected or reverted."""
+    """ERROR: the fault could not be injected or reverted, or left no outcome behind."""
 
 
 class Status(StrEnum):
@@ -195,20 +201,34 @@ class VerdictRow:
     objective: str
     display: str
     unit: str
-    target: str
-    """`<= 800 ms`"""
+    op: Op
+    bound: float
+    """The value must be `op` this."""
     phases: Mapping[Phase, PhaseValue]
     """Values of every phase that was measured. A recovery time is in the recovery phase alone."""
     judged: tuple[Phase, ...]
     """The phases that the objective holds for; the verdict is the worst of them."""
+    decided_by: Phase
+    """The worst of them, whose verdict the row has."""
     verdict: Verdict
     reason: Reason
     explanation: str
     """One sentence that can be quoted as it is."""
     delta: Delta | None = None
+    """Of the phase that decided."""
     severity: str = "critical"
     evidence: Mapping[str, float] = field(default_factory=dict)
     """Further numbers that the verdict rests on, such as the p-value of a paired comparison."""
+
+    @property
+    def target(self) -> str:
+        """`<= 800 ms`"""
+        return target_text(self.op, self.bound, self.unit)
+
+    @property
+    def decisive(self) -> PhaseValue:
+        """What was measured in the phase that decided."""
+        return self.phases[self.decided_by]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -216,9 +236,11 @@ class VerdictRow:
             "objective": self.objective,
             "display": self.display,
             "unit": self.unit,
-            "target": self.target,
+            "op": self.op.value,
+            "bound": self.bound,
             "phases": {phase.value: value.to_dict() for phase, value in self.phases.items()},
             "judged": [phase.value for phase in self.judged],
+            "decided_by": self.decided_by.value,
             "delta": self.delta.to_dict() if self.delta else None,
             "verdict": self.verdict.value,
             "reason": self.reason.value,
@@ -235,6 +257,8 @@ class VerdictRow:
                 **data,
                 "phases": {Phase(phase): PhaseValue.from_dict(value) for phase, value in data["phases"].items()},
                 "judged": tuple(Phase(phase) for phase in data["judged"]),
+                "op": Op(data["op"]),
+                "decided_by": Phase(data["decided_by"]),
                 "delta": Delta(**data["delta"]) if data["delta"] else None,
                 "verdict": Verdict(data["verdict"]),
                 "reason": Reason(data["reason"]),

@@ -3,7 +3,6 @@
     GET  /state                                        the state document
     POST /pods/{name}/delete  {"grace_s": 0}           delete the pod: SIGKILL, or SIGTERM first and a grace
     POST /pods/{name}/kill    {"signal": "SIGKILL"}    send its process a signal
-    POST /stop                                         stop the whole stack
 
 Errors are `{"error": "..."}`: 400 bad body, 401 bad token, 404 no such path or pod, 409 the pod has no process now.
 
@@ -52,7 +51,6 @@ class Api:
     token: str
     state: Callable[[], dict[str, Any]]
     deployment: Deployment
-    stop: Callable[[], None]
 
     def handle(self, method: str, path: str, authorization: str, body: bytes) -> dict[str, Any]:
         """Do what is asked; the document to answer with. Raises RefusedError."""
@@ -61,16 +59,11 @@ class Api:
         match method, *path.removeprefix("/").split("/"):
             case "GET", "state":
                 return self.state()
-            case "POST", "stop":
-                self.stop()
-                return {"stopping": True}
             case "POST", "pods", name, "delete":
                 return self._delete(self._pod(unquote(name)), _field(body, "grace_s", 0))
             case "POST", "pods", name, "kill":
                 return self._kill(self._pod(unquote(name)), _field(body, "signal", "SIGKILL"))
-        raise RefusedError(
-            404, f"there is no {method} {path}; there are /state, /pods/NAME/delete, /pods/NAME/kill, /stop"
-        )
+        raise RefusedError(404, f"there is no {method} {path}; there are /state, /pods/NAME/delete, /pods/NAME/kill")
 
     def _delete(self, pod: Pod, grace_s: Any) -> dict[str, Any]:
         number = isinstance(grace_s, int | float) and not isinstance(grace_s, bool)
@@ -90,7 +83,7 @@ class Api:
     def _pod(self, name: str) -> Pod:
         pods = {pod.name: pod for pod in self.deployment.pods}
         if name not in pods:
-            raise RefusedError(404, f"there is no pod {name!r}; there are {', '.join(pods)}")
+            raise RefusedError(404, f"there is no pod {name!r}; there are {', '.join(pods) or 'none'}")
         return pods[name]
 
 

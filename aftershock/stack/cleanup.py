@@ -1,7 +1,7 @@
 """What a dead command left running: found by what it wrote down, and ended.
 
-A command that starts a stack writes `runs/<run-id>/stack/owner.json`: who it is, and which processes to end besides
-the stack's. The file goes when the command has stopped everything; one whose owner is dead tells of a run that died.
+While a command works on a run, `runs/<run-id>/stack/owner.json` says who it is, and which processes to end besides the
+stack's. The file goes when the command has stopped everything; one whose owner is dead tells of a run that died.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import platform
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -17,10 +19,11 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from aftershock.errors import StackError
+from aftershock.processes import Identity
 from aftershock.progress import JOURNAL_VARIABLE
 from aftershock.stack.object_store import sweep_sockets
 from aftershock.stack.private import private_folder, write_private
-from aftershock.stack.process import Identity, end
+from aftershock.stack.process import end
 from aftershock.stack.state import read_state, state_path
 
 GRACE_S = 5.0
@@ -39,18 +42,49 @@ class Owner:
     started: tuple[Identity, ...] = ()
 
 
-def record_owner(run_dir: Path) -> None:
-    """Write down that this process owns the run. Raises RunDirectoryError."""
-    _write_owner(run_dir, Owner(platform.node(), Identity.of(os.getpid())))
+@contextmanager
+def owned(run_dir: Path) -> Iterator[None]:
+    """Have this process own the run while the block runs: nobody else's `cleanup` touches it. May be nested.
+
+    Raises RunDirectoryError.
+    """
+    me = Owner(platform.node(), Identity.of(os.getpid()))
+    owner = _read_owner(run_dir)
+    if owner is not None and (owner.host, owner.process) == (me.host, me.process):
+        yield
+        return
+    _write_owner(run_dir, me)
+    try:
+        yield
+    finally:
+        _owner_path(run_dir).unlink(missing_ok=True)
 
 
 def register_process(run_dir: Path, pid: int) -> None:
-    """Write down that `pid` and its descendants end with the run, should this process die.
+    """Write down that `pid` and its descendants end with the run, should its owner die; to be called while it is owned.
 
-    Raises RunDirectoryError; StackError if there is no such process.
+    Raises RunDirectoryError; StackError if there is no such process, or nobody owns the run.
     """
-    owner = _read_owner(run_dir) or Owner(platform.node(), Identity.of(os.getpid()))
-    _write_owner(run_dir, Owner(owner.host, owner.process, (*owner.started, Identity.of(pid))))
+    owner = _read_owner(run_dir)
+    if owner is None:
+        raise StackError(f"{run_dir}: nobody owns this run; a process can only be registered inside `owned`")
+    try:
+        process = Identity.of(pid)
+    except ProcessLookupError as error:
+        raise StackError(f"{run_dir.name}: {error}; see the run's logs") from error
+    _write_owner(run_dir, replace(owner, started=(*owner.started, process)))
+
+
+def is_live(run_dir: Path) -> bool:
+    """Whether the run's command still works, or may: another machine's or user's cannot be seen from here."""
+    try:
+        owner = _load_owner(run_dir)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValidationError) as error:
+        log.warning("%s is left alone: %s", run_dir, error)
+        return True
+    return owner.host != platform.node() or owner.process.alive()
 
 
 def cleanup(runs: Path) -> list[str]:
@@ -61,20 +95,19 @@ def cleanup(runs: Path) -> list[str]:
     ended = []
     for file in sorted(runs.glob("*/stack/owner.json")):
         run_dir = file.parent.parent
-        owner = _read_owner(run_dir)
-        if owner and owner.host == platform.node() and not owner.process.alive():
+        if not is_live(run_dir):
             ended += end_run(run_dir, writers_of(run_dir / "events.jsonl"), grace_s=GRACE_S)
+            file.unlink(missing_ok=True)
     return ended
 
 
 def end_run(run_dir: Path, others: tuple[Identity, ...] = (), *, grace_s: float) -> list[str]:
-    """End all processes that a run wrote down, and `others`, and take its records of them away; a sentence for each."""
+    """End all processes that a run wrote down, and `others`, and take the stack's state away; a sentence for each."""
     owner = _read_owner(run_dir)
     names = _processes(run_dir)
     ended = end({*names, *(owner.started if owner else ()), *others}, grace_s)
     sweep_sockets(run_dir / "stack" / "store")
-    for file in (state_path(run_dir), _owner_path(run_dir)):
-        file.unlink(missing_ok=True)
+    state_path(run_dir).unlink(missing_ok=True)
     return [f"{run_dir.name}: ended {names.get(process, 'process')} (pid {process.pid})" for process in ended]
 
 
@@ -107,13 +140,15 @@ def _write_owner(run_dir: Path, owner: Owner) -> None:
     write_private(path, _adapter().dump_json(owner, indent=2).decode() + "\n")
 
 
+def _load_owner(run_dir: Path) -> Owner:
+    """Raises OSError or ValidationError where it cannot be had."""
+    return _adapter().validate_json(_owner_path(run_dir).read_bytes())
+
+
 def _read_owner(run_dir: Path) -> Owner | None:
     try:
-        return _adapter().validate_json(_owner_path(run_dir).read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        log.warning("%s is left alone: %s", run_dir, error)
+        return _load_owner(run_dir)
+    except (OSError, ValidationError):
         return None
 
 

@@ -20,6 +20,7 @@ class Gateway:
     """Recipe of the process."""
 
     name = "gateway"
+    vital = True
 
     def __init__(
         self, folder: Path, log: Path, *, port: int, retries: int, replicas: dict[str, int], pool: PortPool

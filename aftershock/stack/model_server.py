@@ -14,7 +14,6 @@ with `Connection: close`.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import signal
@@ -26,14 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from aftershock.errors import ExitCode, StackError
+from aftershock.lifeline import die_with_parent
 
 HOST = "127.0.0.1"
 THREADS = 1
 HTTP_THREADS = 128
 """Each open connection, idle ones too, holds a thread of llama.cpp's HTTP server. The default (slots + 4) lets a
 gateway's pooled connections starve the health probe, so that a busy replica looks like a dead one."""
-
-PR_SET_PDEATHSIG = 1
 
 OPENMP = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 """OpenMP's threads spin while they wait. On a machine with other work, which is what a CPU fault makes of it, that
@@ -55,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until a signal ends the process. Returns the exit code where it cannot serve."""
     options = parse(arguments)
     end_with_signals()
-    end_with_parent()
+    die_with_parent()
     os.environ.update(OPENMP)
     try:
         server = serve(options)
@@ -83,18 +81,6 @@ def end_with_signals() -> None:
     """Leave SIGTERM and SIGINT to the kernel: no Python handler has to get its turn first."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
-
-
-def end_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies, however it dies.
-
-    Linux only; elsewhere the supervisor's own clean-up has to do. The kernel means the parent *thread*.
-    """
-    if sys.platform != "linux":
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        sys.stderr.write(f"model server: prctl refused: {os.strerror(ctypes.get_errno())}; it may outlive its parent\n")
 
 
 def serve(options: ServerOptions) -> Any:

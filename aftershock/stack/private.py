@@ -19,6 +19,5 @@ def private_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write atomically, mode 0600, into a folder that `private_folder` made: it covers the instant before the chmod."""
-    write_text(path, text)
-    path.chmod(0o600)
+    """Write atomically; nobody but this user can read the file, at no time. Raises RunDirectoryError."""
+    write_text(path, text, mode=0o600)

@@ -1,63 +1,24 @@
-"""Processes of the stack: started so that they cannot outlive it, and known by more than a number.
-
-A pid is only a number that the system lends out again. Here a process is its pid and the instant it began, and nothing
-is ever sent to a pid whose process began at another instant.
-"""
+"""Processes of the stack: started so that they cannot outlive it, ended with all they have started."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 import psutil
 
 from aftershock.errors import StackError
-
-SAME_START_S = 1.5
-"""Two readings of one process' start may differ by a second: Linux counts it from the boot, whose time is corrected."""
-
-PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
-
-
-@dataclass(frozen=True)
-class Identity:
-    """One process, for good."""
-
-    pid: int
-    started: float
-    """Seconds since the epoch, as psutil's `create_time`."""
-
-    @classmethod
-    def of(cls, pid: int) -> Self:
-        """The process that has `pid` now. Raises StackError if there is none."""
-        try:
-            return cls(pid, psutil.Process(pid).create_time())
-        except psutil.Error as error:
-            raise StackError(f"process {pid} cannot be seen: it has ended, or belongs to another user") from error
-
-    def find(self) -> psutil.Process | None:
-        """The process, if it still runs; a zombie does not."""
-        try:
-            process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started) < SAME_START_S
-            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
-        except psutil.Error:
-            return None
-
-    def alive(self) -> bool:
-        """Whether it still runs."""
-        return self.find() is not None
+from aftershock.lifeline import die_with_parent
+from aftershock.processes import Identity
 
 
 @dataclass(frozen=True)
@@ -86,7 +47,7 @@ class Process:
         self._child = child
         try:
             self.identity = Identity.of(child.pid)
-        except StackError:  # it ended at once
+        except ProcessLookupError:  # it ended at once
             self.identity = Identity(child.pid, time.time())
 
     @classmethod
@@ -107,7 +68,7 @@ class Process:
                     env=command.environment,
                     pass_fds=command.descriptors,
                     process_group=0,
-                    preexec_fn=_die_with(os.getpid()),
+                    preexec_fn=partial(die_with_parent, os.getpid()),
                 )
         except OSError as error:
             raise StackError(f"{command.name}: cannot start {command.argv[0]} ({error.strerror or error})") from error
@@ -116,11 +77,6 @@ class Process:
     async def wait(self) -> int:
         """Its exit code once it has ended; minus the signal if one ended it."""
         return await self._child.wait()
-
-    @property
-    def exit_code(self) -> int | None:
-        """None while it runs."""
-        return self._child.returncode
 
     def signal(self, number: int) -> None:
         """Send a signal to its process group; nothing if it has ended."""
@@ -162,6 +118,12 @@ def last_line(log: Path) -> str:
     return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
 
 
+def last_words(what: str, log: Path) -> str:
+    """What happened to a part, with the last line of its log and the log's place: one line for people."""
+    line = last_line(log)
+    return f"{what}; {f'its last words: {line}; ' if line else ''}see {log}"
+
+
 def end(identities: Iterable[Identity], grace_s: float) -> list[Identity]:
     """End processes and all their descendants: SIGTERM, SIGKILL after the grace. Returns those that were alive."""
     alive = [identity for identity in identities if identity.alive()]
@@ -186,17 +148,3 @@ def _descendants(identity: Identity) -> list[Identity]:
         if process := identity.find():
             return [Identity(child.pid, child.create_time()) for child in process.children(recursive=True)]
     return []
-
-
-def _die_with(parent: int) -> Callable[[], None] | None:
-    """What the child does before it becomes another program. Linux only; elsewhere the lifeline alone has to do."""
-    if _LIBC is None:
-        return None
-    prctl = _LIBC.prctl
-
-    def in_child() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the kernel was told
-            os._exit(1)
-
-    return in_child

@@ -71,6 +71,7 @@ class Prometheus:
     """Recipe of the process."""
 
     name = "prometheus"
+    vital = False
 
     def __init__(self, binary: Path, folder: Path, log: Path, scrape_interval_s: float, pool: PortPool) -> None:
         self._binary, self._folder, self._log = binary, folder, log

@@ -44,6 +44,7 @@ class StackSettings(BaseModel):
         60.0, gt=0, le=3_600, description="Seconds in which every part of the stack has to be ready"
     )
     scrape_interval_s: float = Field(1.0, ge=0.1, le=300, description="How often Prometheus scrapes, seconds")
+    servers: bool = Field(True, description="Start model servers and gateway; not for a service that runs elsewhere")
     prometheus: bool = Field(True, description="Start a Prometheus")
     store: bool = Field(True, description="Start an object store, which keeps the history of all runs")
     model_server: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
@@ -74,7 +75,7 @@ class Launch(BaseModel):
     run_id: str = Field(description="Name of the run")
     run_dir: Path = Field(description="Directory of the run, absolute")
     settings: StackSettings = Field(description="What was asked for")
-    model_path: Path = Field(description="GGUF file the replicas serve")
+    model_path: Path | None = Field(None, description="GGUF file the replicas serve; null: there are none")
     prometheus: Path | None = Field(None, description="Prometheus binary; null: none is wanted")
     weed: Path | None = Field(None, description="SeaweedFS binary; null: no store is wanted")
 

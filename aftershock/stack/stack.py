@@ -12,17 +12,19 @@ from pathlib import Path
 
 from aftershock.errors import StackError
 from aftershock.progress import JOURNAL_VARIABLE
-from aftershock.stack.cleanup import end_run, record_owner
+from aftershock.stack.cleanup import end_run, owned
 from aftershock.stack.models import model_path
 from aftershock.stack.object_store import answers, find_weed
 from aftershock.stack.ports import require_free
 from aftershock.stack.private import private_folder, write_private
-from aftershock.stack.process import ending, last_line
+from aftershock.stack.process import ending, last_words
 from aftershock.stack.prometheus import find_binary
 from aftershock.stack.settings import Launch, StackSettings
 from aftershock.stack.state import StackState, read_state, state_path
 
-__all__ = ["StackState", "check", "running_stack"]
+__all__ = ["StackState", "check", "lost", "running_stack"]
+
+VITAL = ("supervisor", "gateway")
 
 POLL_S = 0.02
 STOP_TIMEOUT_S = 5.0
@@ -32,8 +34,9 @@ GRACE_S = 1.0
 
 def check(settings: StackSettings) -> None:
     """Raise InputError for what can be known to be wrong before anything is started: the model, the port."""
-    model_path(settings.model)
-    require_free(settings.gateway_port, "gateway_port")
+    if settings.servers:
+        model_path(settings.model)
+        require_free(settings.gateway_port, "gateway_port")
 
 
 @contextmanager
@@ -47,20 +50,31 @@ def running_stack(settings: StackSettings, run_dir: Path, run_id: str) -> Iterat
         run_id=run_id,
         run_dir=run_dir.absolute(),
         settings=settings,
-        model_path=model_path(settings.model),
+        model_path=model_path(settings.model) if settings.servers else None,
         prometheus=find_binary() if settings.prometheus else None,
         weed=find_weed() if settings.store else None,
     )
     private_folder(launch.stack_dir)
-    record_owner(launch.run_dir)
-    supervisor = None
-    try:
-        supervisor = _start(launch)
-        yield _wait_until_ready(launch, supervisor)
-    finally:
-        if supervisor is not None:
-            _stop(supervisor)
-        end_run(launch.run_dir, grace_s=GRACE_S)
+    with owned(launch.run_dir):
+        supervisor = None
+        try:
+            supervisor = _start(launch)
+            yield _wait_until_ready(launch, supervisor)
+        finally:
+            if supervisor is not None:
+                _stop(supervisor)
+            end_run(launch.run_dir, grace_s=GRACE_S)
+
+
+def lost(state: StackState) -> str | None:
+    """What has ended that a run cannot do without, in a sentence; None while supervisor and gateway live.
+
+    Two looks at the process table: cheap enough to be called every second while the stack of `state` runs.
+    """
+    for process, name in state.processes.items():
+        if name in VITAL and not process.alive():
+            return f"the stack's {name} (pid {process.pid}) has ended, and the run with it; see {name}.log"
+    return None
 
 
 def _start(launch: Launch) -> subprocess.Popen[bytes]:
@@ -134,6 +148,4 @@ def _laggard(state: StackState | None) -> str:
 
 
 def _failure(launch: Launch, part: str, what: str) -> StackError:
-    log = launch.log(part)
-    line = last_line(log)
-    return StackError(f"{part} {what}; {f'its last words: {line}; ' if line else ''}see {log}")
+    return StackError(last_words(f"{part} {what}", launch.log(part)))

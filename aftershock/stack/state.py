@@ -15,8 +15,8 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from aftershock.errors import StackError
+from aftershock.processes import Identity
 from aftershock.stack.private import write_private
-from aftershock.stack.process import Identity
 
 NAMESPACE = "inference"
 LABELS = {"app": "model-server"}
@@ -97,7 +97,8 @@ class StackState:
 
     run_id: str
     supervisor: SupervisorState
-    gateway: GatewayState
+    gateway: GatewayState | None
+    """None, and no pods, where only Prometheus or the store is wanted."""
     prometheus: PrometheusState | None
     store: StoreState | None
     metrics_port: int
@@ -108,11 +109,6 @@ class StackState:
     labels: dict[str, str] = field(default_factory=lambda: dict(LABELS))
     kind: str = KIND
     version: Literal[1] = 1
-
-    @property
-    def prometheus_url(self) -> str | None:
-        """Base URL of Prometheus; None if there is none."""
-        return self.prometheus.url if self.prometheus else None
 
     @property
     def ready(self) -> bool:

@@ -17,7 +17,10 @@ import signal
 import sys
 from pathlib import Path
 
-from aftershock.errors import AftershockError, RunDirectoryError
+from pydantic import ValidationError
+
+from aftershock.errors import AftershockError, RunDirectoryError, StackError
+from aftershock.processes import Identity
 from aftershock.progress import emit
 from aftershock.stack.api import Api, served
 from aftershock.stack.gateway import Gateway
@@ -26,7 +29,7 @@ from aftershock.stack.parts import Part
 from aftershock.stack.pods import Deployment
 from aftershock.stack.ports import HOST, PortPool
 from aftershock.stack.private import private_folder
-from aftershock.stack.process import Command, Identity
+from aftershock.stack.process import Command
 from aftershock.stack.prometheus import Prometheus, Target
 from aftershock.stack.settings import Launch
 from aftershock.stack.state import (
@@ -56,19 +59,12 @@ class Supervisor:
         self._token = secrets.token_urlsafe(32)
         self._identity = Identity.of(os.getpid())
         settings = launch.settings
-        replicas = [self._pool.take() for _ in range(settings.replicas)]
+        replicas = [self._pool.take() for _ in range(settings.replicas)] if settings.servers else []
         self._deployment = Deployment(replicas, self._model_server, settings.restart_delay_s, self._changed)
-        self._gateway = Gateway(
-            launch.stack_dir,
-            launch.log("gateway"),
-            port=settings.gateway_port,
-            retries=settings.gateway_retries,
-            replicas={str(slot): port for slot, port in enumerate(replicas)},
-            pool=self._pool,
-        )
+        self._gateway = self._make_gateway(replicas) if settings.servers else None
         self._prometheus = self._make_prometheus()
         self._store = self._make_store()
-        recipes = (self._store, self._prometheus, self._gateway)  # the slowest to start first
+        recipes = (self._prometheus, self._store, self._gateway)  # the slowest to start, or to scrape, first
         self._parts = [Part(recipe, self._changed) for recipe in recipes if recipe is not None]
 
     async def run(self) -> None:
@@ -120,16 +116,16 @@ class Supervisor:
             log.warning("the state is out of date: %s", error)
 
     def _api(self) -> Api:
-        return Api(self._token, lambda: self._state().to_dict(), self._deployment, self._stopping.set)
+        return Api(self._token, lambda: self._state().to_dict(), self._deployment)
 
     def _state(self) -> StackState:
-        store = self._store
+        gateway, store = self._gateway, self._store
         return StackState(
             run_id=self._launch.run_id,
             supervisor=SupervisorState(
                 self._identity.pid, self._identity.started, f"http://{HOST}:{self._api_port}", self._token
             ),
-            gateway=GatewayState(self._gateway.url, self._gateway.admin_url, self._gateway.token),
+            gateway=GatewayState(gateway.url, gateway.admin_url, gateway.token) if gateway else None,
             prometheus=PrometheusState(self._prometheus.url) if self._prometheus else None,
             store=StoreState(store.endpoint, store.access_key, store.secret_key) if store else None,
             metrics_port=self._metrics_port,
@@ -147,11 +143,9 @@ class Supervisor:
             )
             for pod in self._deployment.pods
         ]
-        others = {
-            "gateway": self._gateway.port,
-            "load": self._metrics_port,
-            "prometheus": self._prometheus.port,
-        }
+        others = {"load": self._metrics_port, "prometheus": self._prometheus.port}
+        if self._gateway:
+            others["gateway"] = self._gateway.port
         self._prometheus.scrape([*pods, *(Target(port, {"job": job}) for job, port in others.items())])
 
     def _model_server(self, slot: int, port: int) -> Command:
@@ -169,6 +163,17 @@ class Supervisor:
             argv=(*(settings.model_server or ours), *(str(word) for flag in flags.items() for word in flag)),
             folder=self._launch.stack_dir,
             log=self._launch.log(f"model-server-{slot}"),
+        )
+
+    def _make_gateway(self, replicas: list[int]) -> Gateway:
+        settings = self._launch.settings
+        return Gateway(
+            self._launch.stack_dir,
+            self._launch.log("gateway"),
+            port=settings.gateway_port,
+            retries=settings.gateway_retries,
+            replicas={str(slot): port for slot, port in enumerate(replicas)},
+            pool=self._pool,
         )
 
     def _make_prometheus(self) -> Prometheus | None:
@@ -203,12 +208,25 @@ class Supervisor:
         self._pool.close()
 
 
+def load_launch(arguments: list[str]) -> Launch:
+    """The document that the command line names. Raises StackError: the command writes it, no user does."""
+    if len(arguments) != 1:
+        raise StackError("usage: python -m aftershock.stack.supervisor LAUNCH.json")
+    try:
+        return Launch.model_validate_json(Path(arguments[0]).read_bytes())
+    except OSError as error:
+        raise StackError(f"{arguments[0]}: cannot be read ({error.strerror}); `aftershock run` writes one") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise StackError(f"{arguments[0]}: {place}: {first['msg']}; not of this version of aftershock") from error
+
+
 def main(arguments: list[str]) -> int:
     """Supervise until told to stop."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        launch = Launch.model_validate_json(Path(arguments[0]).read_bytes())
-        asyncio.run(Supervisor(launch).run())
+        asyncio.run(Supervisor(load_launch(arguments)).run())
     except AftershockError as error:
         log.error("%s", error)
         return error.exit_code

@@ -1,1 +1,1 @@
-"""Fakes that users may want too: a model server and a Prometheus that do as they are told."""
+"""Fakes that users may want too: a model server that does as it is told."""

@@ -41,6 +41,13 @@ Misbehaviour = Literal[
 ]
 
 
+KeepAlive = Literal[
+    "yes",
+    "no",  # closes the connection after each answer, without saying so, as llama.cpp does
+    "crossed",  # the same, but only when the next request is on its way: the two cross
+    "crossed-in-mid-head",  # and after some bytes of an answer
+]
+
 _IN_MID_ANSWER = {"stall", "reset", "cut", "malformed", "wrong-shape", "invalid-utf8", "error-event", "endless-event"}
 
 
@@ -59,6 +66,7 @@ class ModelServerSettings(BaseModel):
     misbehaviour: Misbehaviour = Field("none", description="What is done wrong")
     misbehaviour_rate: float = Field(1.0, ge=0, le=1, description="Share of requests it is done to")
     usage: bool = Field(True, description="Whether usage is told where it is asked for")
+    keep_alive: KeepAlive = Field("yes", description="What becomes of a connection after an answer")
     ready: bool = Field(True, description="Whether /health says 200; if not, requests get 503 too")
     seed: int = Field(0, description="Decides which requests the two rates hit")
     port: int = Field(0, ge=0, le=65_535, description="Port on the loopback; 0: any")
@@ -105,8 +113,12 @@ class Server:
         self._connections.add(task)
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
-                while await self._request(reader, writer):
+                while await self._request(reader, writer) and self._settings.keep_alive == "yes":
                     pass
+                if self._settings.keep_alive.startswith("crossed"):
+                    await reader.readuntil(b"\r\n\r\n")
+                if self._settings.keep_alive == "crossed-in-mid-head":
+                    writer.write(b"HTTP/1.1 200 OK\r\nContent-")
             writer.close()
         except asyncio.CancelledError:
             writer.transport.abort()

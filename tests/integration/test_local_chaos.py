@@ -24,7 +24,7 @@ from aftershock.chaos.template import list_faults
 from aftershock.errors import ChaosError
 from aftershock.stack.settings import StackSettings
 from aftershock.stack.stack import running_stack
-from aftershock.stack.state import StackState, read_state, state_path
+from aftershock.stack.state import GatewayState, StackState, read_state, state_path
 
 pytestmark = pytest.mark.integration
 
@@ -57,6 +57,13 @@ class Stack:
         return read_state(self.state_file)
 
     @property
+    def gateway(self) -> GatewayState:
+        """Its service and its faults."""
+        gateway = self.state.gateway
+        assert gateway is not None
+        return gateway
+
+    @property
     def backend(self) -> LocalBackend:
         """On this stack."""
         return LocalBackend(self.state_file, seed=1)
@@ -83,7 +90,7 @@ class Stack:
         """Status and seconds of one completion through the gateway; 0 for no answer in time."""
         body = json.dumps({"prompt": "The capital of France is", "max_tokens": 1, "temperature": 0}).encode()
         request = urllib.request.Request(
-            f"{self.state.gateway.url}/v1/completions", body, {"Content-Type": "application/json"}
+            f"{self.gateway.url}/v1/completions", body, {"Content-Type": "application/json"}
         )
         start = time.monotonic()
         try:
@@ -98,7 +105,7 @@ class Stack:
 
     def faults(self) -> list[dict[str, Any]]:
         """What the gateway lists."""
-        gateway = self.state.gateway
+        gateway = self.gateway
         request = urllib.request.Request(
             f"{gateway.admin_url}/faults", headers={"Authorization": f"Bearer {gateway.token}"}
         )

@@ -112,6 +112,47 @@ def test_prometheus_killed_in_mid_run_is_no_data(start: Start) -> None:
     assert_nothing_left(command)
 
 
+def test_the_gateway_killed_in_mid_run_is_no_fail_of_the_service(start: Start) -> None:
+    command = start("run", fault="none", **SHORT)
+    command.wait_for_event(event="load", phase="chaos")
+    (gateway,) = [part for part in command.state()["parts"] if part["name"] == "gateway"]
+    psutil.Process(gateway["pid"]).kill()
+    assert command.finish() == 4, command.output + command.errors
+    assert "gateway" in one_error_line(command)
+    assert len(pd.read_parquet(command.run / "records" / "baseline.parquet")) > 200
+    assert_nothing_left(command)
+
+
+def test_a_model_server_that_never_becomes_ready_is_named(start: Start) -> None:
+    command = start("run", model_server="sh -c 'sleep 600'", ready_timeout_s="4", **SHORT)
+    assert command.finish(60) == 4, command.output + command.errors
+    assert "model-server-0" in one_error_line(command) and "4 s" in one_error_line(command)
+    assert_nothing_left(command)
+
+
+def test_stop_ends_the_fault_and_the_run_goes_on(start: Start) -> None:
+    command = start("run", fault="pod-network-latency", **{**SHORT, "chaos_s": "30"})
+    command.wait_for_event(event="chaos", reason="ChaosInject")
+    stop = [sys.executable, "-m", "aftershock.cli", "stop", str(command.run)]
+    done = subprocess.run(stop, capture_output=True, text=True)
+    assert done.returncode == 0 and "engineState: stop" in done.stdout, done.stderr
+    command.wait_for_event(event="chaos", reason="ChaosRevert", seconds=10)
+    assert command.finish() in (1, 3), command.output + command.errors
+    assert command.verdict()["verdict"] != "PASS"
+    assert_nothing_left(command)
+
+
+def test_cleanup_leaves_a_live_run_alone(start: Start) -> None:
+    command = start("run", fault="none", **SHORT)
+    command.wait_for_event(event="load", phase="baseline")
+    cleanup = [sys.executable, "-m", "aftershock.cli", "cleanup", "--runs", str(command.runs)]
+    done = subprocess.run(cleanup, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "nothing was left"), done.stderr
+    assert command.finish() in (0, 1, 3), command.output + command.errors
+    sent = pd.read_parquet(command.run / "records" / "baseline.parquet")
+    assert sorted(sent["seq"]) == list(range(len(sent))), "no record was lost"
+
+
 def test_a_replica_that_never_comes_back_is_an_error_of_the_experiment(start: Start) -> None:
     command = start("run", restart_delay_s="600", fault_parameters='{"STATUS_CHECK_TIMEOUT": 3}', **SHORT)
     assert command.finish() == 4, command.output + command.errors
@@ -135,7 +176,11 @@ def test_interrupted_in_a_phase(start: Start, phase: str, number: signal.Signals
 
 def test_interrupted_while_the_stack_starts(start: Start) -> None:
     command = start("run", **SHORT)
-    wait_for(lambda: command.processes()[1:], 30, "the first child")
+
+    def supervisor() -> bool:
+        return any("aftershock.stack.supervisor" in process.cmdline() for process in command.processes())
+
+    wait_for(supervisor, 30, "the supervisor")
     command.tell(signal.SIGINT)
     assert command.finish(30) == 130, command.output + command.errors
     assert_nothing_left(command)
@@ -178,7 +223,9 @@ def test_a_full_disk_is_one_clear_line(start: Start, tmp_path: Path) -> None:
     if subprocess.run([*unshare, "true"], capture_output=True).returncode:
         pytest.skip("this kernel allows no user name spaces, so no small file system can be made")
     (tmp_path / "small").mkdir()
-    mount = f'mount -t tmpfs -o size=48m none {tmp_path}/small && exec "$@"'
+    # The file system ends with its name space: what the command kept is copied out first.
+    keep = f"mkdir {tmp_path}/kept; cp -r {tmp_path}/small/runs/*/records {tmp_path}/kept"
+    mount = f'mount -t tmpfs -o size=48m none {tmp_path}/small && {{ "$@"; code=$?; {keep}; exit $code; }}'
     filler = "head -c 60000000 /dev/zero > {path} 2>/dev/null; true"
     command = start(
         "run", "--fault", "none",
@@ -197,6 +244,7 @@ def test_a_full_disk_is_one_clear_line(start: Start, tmp_path: Path) -> None:
     assert command.finish(90) == 4, command.output + command.errors
     assert "No space left" in one_error_line(command)
     assert_nothing_left(command)
+    assert len(pd.read_parquet(tmp_path / "kept" / "records" / "baseline.parquet")) > 0, "the records so far are kept"
 
 
 def test_two_runs_at_once_do_not_disturb_each_other(start: Start, tmp_path: Path) -> None:

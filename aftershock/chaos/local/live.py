@@ -14,12 +14,14 @@ import time
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
 from aftershock.chaos.engine import LOADER, ChaosEngine
-from aftershock.errors import RunDirectoryError
+from aftershock.chaos.local.rewrite import rewrite
+from aftershock.chaos.local.state import read_state
+from aftershock.errors import ChaosError, RunDirectoryError
 from aftershock.files import write_text
 from aftershock.windows import utc_now
 
@@ -48,6 +50,8 @@ class LiveEngine:
         self._next_look = 0.0
         self._missing = 0
         self._seen: tuple[int, int, int] | None = None
+        self._displaced: list[IO[str]] = []
+        """Versions that an update has replaced: who had one open may yet write a stop into it."""
         self._stop = False
 
     def accept(self, experiments: Iterable[str]) -> None:
@@ -69,6 +73,8 @@ class LiveEngine:
                 if entry["status"] in (WAITING, RUNNING):
                     self._set(name, ABORTED, "Stopped")
         self._write("stopped" if stopped else "completed", state="stop")
+        while self._displaced:
+            self._displaced.pop().close()
 
     def stop_asked(self) -> bool:
         """Whether the file asks for a stop. Looks at it at most every POLL_S; once true, it stays true."""
@@ -79,6 +85,9 @@ class LiveEngine:
         return self._stop
 
     def _look(self) -> None:
+        for version in self._displaced:
+            version.seek(0)
+            self._note_stop(version.read())
         try:
             stat = self.path.stat()
             signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
@@ -93,19 +102,28 @@ class LiveEngine:
             log.warning("%s cannot be read: %s", self.path, error)
             return
         self._missing, self._seen = 0, signature
+        self._note_stop(text)
+
+    def _note_stop(self, text: str) -> None:
         self._stop = self._stop or _asks_for_stop(text, self.path)
 
     def _write(self, engine_status: str, state: str | None) -> None:
         """Put our status on top of what is there now. A full disk must not end the fault's supervision."""
-        self._look()  # who wrote a stop a moment ago must not see it overwritten
-        document = _read(self.path) or self._document
-        document["status"] = self._status(engine_status)
-        if state or self._stop:
-            document["spec"]["engineState"] = state or "stop"
+
+        def with_status(text: str) -> str:
+            self._note_stop(text)  # who writes a stop in this very moment must not see it overwritten
+            document = _parse(text) or copy.deepcopy(self._document)
+            document["status"] = self._status(engine_status)
+            if state or self._stop:
+                document["spec"]["engineState"] = state or "stop"
+            return _dump(document)
+
         try:
-            write_text(self.path, _dump(document))
-        except RunDirectoryError as error:
-            log.warning("the live engine is not up to date: %s", error)
+            self._displaced += rewrite(self.path, with_status)
+        except FileNotFoundError:
+            log.warning("%s is gone: nothing is written there, so that it can be seen to stay away", self.path)
+        except OSError as error:
+            log.warning("%s is not up to date: %s", self.path, error)
 
     def _set(self, experiment: str, status: str, verdict: str) -> None:
         self._experiments[experiment] = {
@@ -124,21 +142,46 @@ class LiveEngine:
 def stop_engines(stack_dir: Path) -> list[Path]:
     """Write `engineState: stop` into every engine of a stack whose fault is still going on; their files.
 
-    Raises RunDirectoryError where one cannot be written.
+    None if the stack does not run any more: nobody would read it. Raises RunDirectoryError where one cannot be written.
     """
-    stopped = []
-    for path in sorted((stack_dir / "chaos").glob("*.yaml")):
-        document = _read(path)
-        status = document.get("status") if document else None
-        if document and isinstance(status, dict) and status.get("engineStatus") == "initialized":
-            document["spec"]["engineState"] = "stop"
-            write_text(path, _dump(document))
-            stopped.append(path)
-    return stopped
+    try:
+        alive = read_state(stack_dir / "state.json").supervisor.alive()
+    except ChaosError:
+        alive = False
+    return [path for path in sorted((stack_dir / "chaos").glob("*.yaml")) if alive and _stop_engine(path)]
+
+
+def _stop_engine(path: Path) -> bool:
+    """Whether the fault was still going on."""
+    document: dict[str, Any] | None = None
+
+    def with_stop(text: str) -> str:
+        nonlocal document
+        document = _parse(text) or document  # a version that somebody is writing just now is no reason to give up
+        if document is None or not _going_on(document):
+            return text
+        document["spec"]["engineState"] = "stop"
+        return _dump(document)
+
+    try:
+        for version in rewrite(path, with_stop):
+            version.close()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write {path}: {error.strerror or error}; write it as its owner") from error
+    return document is not None and _going_on(document)
+
+
+def _going_on(document: dict[str, Any]) -> bool:
+    status = document.get("status")
+    return isinstance(status, dict) and status.get("engineStatus") == "initialized"
 
 
 def _asks_for_stop(text: str, path: Path) -> bool:
     """By the YAML; where a hand has broken it, by the line as it stands: a stop is the safe reading."""
+    if "stop" not in text:  # nearly always
+        return False
     try:
         return _state(yaml.load(text, LOADER)) == "stop"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -146,11 +189,11 @@ def _asks_for_stop(text: str, path: Path) -> bool:
         return _STOP_LINE.search(text) is not None
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    """The document there, if it can still be one."""
+def _parse(text: str) -> dict[str, Any] | None:
+    """The document, if it can still be one."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), LOADER)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        document = yaml.load(text, LOADER)
+    except (ValueError, RecursionError, yaml.YAMLError):
         return None
     return document if _state(document) is not None else None
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from aftershock.errors import ChaosError
+from aftershock.processes import Identity
 
 
 class _Part(BaseModel):
@@ -42,15 +42,8 @@ class Process(_Part):
     started: float
 
     def alive(self) -> bool:
-        """Whether it still runs; a zombie does not. Two readings of one start may differ by a second (Linux)."""
-        try:
-            process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started) < 1.5
-            return same and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
-        except psutil.Error:
-            return True  # there, but not ours to look at
+        """Whether it still runs."""
+        return Identity(self.pid, self.started).alive()
 
 
 class SupervisorAddress(Process):
@@ -85,7 +78,10 @@ def read_state(path: Path) -> StackState:
     except OSError as error:
         raise ChaosError(f"{path}: no embedded stack ({error.strerror}); start one with `aftershock run`") from error
     except ValidationError as error:
-        raise ChaosError(f"{path}: is not the state of a stack ({first_reason(error)}); start it anew") from error
+        raise ChaosError(
+            f"{path}: not the state of a stack with model servers ({first_reason(error)}); "
+            "start one with `aftershock run`"
+        ) from error
 
 
 def parse_pods(document: Any) -> tuple[Pod, ...]:

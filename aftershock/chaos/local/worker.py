@@ -10,7 +10,6 @@ has no name. Imports little, so that a fault starts when it is meant to.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import mmap
 import os
@@ -21,6 +20,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from aftershock.lifeline import die_with_parent
+
 MIB = 1024 * 1024
 CYCLE_S = 0.1
 """Of each cycle, a CPU worker computes its share and sleeps the rest."""
@@ -28,7 +29,6 @@ REPORT_S = 0.2
 CHUNK = 64 * MIB
 BLOCK = MIB
 SYNC_EVERY = 8 * BLOCK
-PR_SET_PDEATHSIG = 1
 
 
 class Report:
@@ -108,7 +108,7 @@ def main(arguments: list[str]) -> None:
     """Set up every way to end, then work until one of them happens."""
     kind, options = arguments[0], json.loads(arguments[1])
     signal.setitimer(signal.ITIMER_REAL, options["seconds"])
-    end_with_parent(options["parent"])
+    die_with_parent(options["parent"])
     volunteer_for_oom()
     threading.Thread(target=end_with_input, daemon=True).start()
     report = Report()
@@ -122,14 +122,6 @@ def main(arguments: list[str]) -> None:
     except (OSError, MemoryError) as error:
         report.say(at_once=True, error=f"{type(error).__name__}: {error}")
         sys.exit(1)
-
-
-def end_with_parent(parent: int) -> None:
-    """Have the kernel kill this process with its parent (Linux). The input pipe covers other systems, more slowly."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(0)  # it died before we could ask
 
 
 def end_with_input() -> None:

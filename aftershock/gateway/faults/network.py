@@ -153,8 +153,10 @@ class NetworkPartition(FaultSpec):
     what it sends: requests on open connections still arrive and are worked on, for nobody. No connection can be opened
     and no answer continues in either case: TCP needs both ways (under `ingress` a stream would in truth pass a window
     of unacknowledged data before it stops). When the fault ends, what was held arrives at once.
-    Litmus makes a NetworkPolicy: without a CNI that enforces it, it does nothing; with one, answers to allowed
-    connections pass whatever `egress` says, and some CNIs leave established connections alone. This one cuts both.
+    Litmus makes a NetworkPolicy: without a CNI that enforces it, it does nothing. With one, a policy speaks of who may
+    open a connection: `egress` alone forbids the pod to call others, while answers on connections that were allowed in
+    still pass, so a model server that calls nobody goes on serving. `egress` here is harsher, a cut cable: it silences
+    the service. Some CNIs also leave established connections alone under `ingress`; this one cuts them.
     """
 
     kind: Literal["network-partition"] = "network-partition"

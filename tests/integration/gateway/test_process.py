@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
-import psutil
 import pytest
 
 if TYPE_CHECKING:
@@ -100,32 +98,6 @@ async def test_draining_is_bounded(stand: type[Stand], tmp_path: Path) -> None:
                 with pytest.raises(aiohttp.ClientPayloadError):
                     await response.read()
             assert await asyncio.wait_for(running.wait(), 10) == 0
-
-
-async def test_it_dies_with_its_parent(tmp_path: Path) -> None:
-    if sys.platform != "linux":
-        pytest.skip("needs prctl")
-    config = tmp_path / "gateway.json"
-    config.write_text(json.dumps({"token": "t", "replicas": [{"name": "0", "url": "http://127.0.0.1:9"}]}))
-    code = (
-        "import subprocess, sys; child = subprocess.Popen([sys.executable, '-m', 'aftershock.gateway', sys.argv[1]]);"
-        "print(child.pid, flush=True); child.wait()"
-    )
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, str(config), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
-    )
-    assert parent.stdout is not None
-    child = psutil.Process(int(await parent.stdout.readline()))
-    try:
-        await parent.stdout.readline()  # the gateway, on the same pipe: it listens
-        os.kill(parent.pid, signal.SIGKILL)
-        await parent.wait()
-        async with asyncio.timeout(10):
-            while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
-                await asyncio.sleep(0.02)
-    finally:
-        if child.is_running():
-            child.kill()
 
 
 async def test_a_bad_configuration_is_one_line_and_exit_2(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -280,14 +281,6 @@ async def settled(it: Stand) -> None:
     assert before > 0
 
 
-async def test_least_in_flight_avoids_the_busy_replica(stand: type[Stand]) -> None:
-    async with stand(replicas=2, balance="least-in-flight") as it, it.client.get(f"{it.url}/stream") as busy:
-        for _ in range(4):
-            await it.get("/v1/x")
-        assert sorted(len(replica.requests) for replica in it.replicas) == [1, 4]
-        busy.close()
-
-
 async def test_metrics_parse_and_count(stand: type[Stand]) -> None:
     async with stand(replicas=2) as it:
         for _ in range(6):
@@ -320,3 +313,31 @@ async def test_metrics_parse_and_count(stand: type[Stand]) -> None:
         assert samples[f"{prefix}requests_total", (("code", "504"), ("replica", "0"))] == 0
         assert samples[f"{prefix}faults_active", ()] == 0
         assert samples[f"{prefix}fault_injections_total", (("kind", "network-loss"),)] == 0
+
+
+@pytest.mark.parametrize("port", ["public", "admin"])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"NONSENSE\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01",  # TLS
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nBad Header\r\n\r\n",
+        b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+async def test_a_malformed_request_is_one_line_at_debug(
+    stand: type[Stand], caplog: pytest.LogCaptureFixture, port: str, nonsense: bytes
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with stand() as it:
+        host, number = (it.url if port == "public" else it.admin_url).removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(number))
+        writer.write(nonsense)
+        assert b"400 Bad Request" in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+        (record,) = [record for record in caplog.records if "Error handling request" in record.getMessage()]
+        assert (record.levelno, record.exc_info) == (logging.DEBUG, None)
+        assert "\n" not in record.getMessage()
+        assert (await it.get("/healthz"))[0] == 200

@@ -31,12 +31,13 @@ Page = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 @contextmanager
 def scraper(port: int, interval_s: float = 0.1) -> Iterator[list[tuple[float, Page]]]:
-    """Scrapes as Prometheus would; yields the pages with the time at which each was asked for."""
+    """Scrapes on a schedule as Prometheus does; yields the pages with the time at which each was asked for."""
     pages: list[tuple[float, Page]] = []
     stopped = threading.Event()
 
     def scrape() -> None:
-        while not stopped.wait(interval_s):
+        begin = time.monotonic()
+        while not stopped.wait(interval_s - (time.monotonic() - begin) % interval_s):
             asked = time.time()
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
@@ -112,6 +113,7 @@ def test_scrapes_see_zeros_first_and_at_the_end_exactly_the_records(make_plan: M
     assert pages[0][0] < result.window.start.timestamp()
     assert set(records["outcome"]) == {"ok", "rate_limited", "truncated"}
     seen = [page for asked, page in pages if asked <= result.window.settled_at.timestamp()]
+    assert result.settled
     assert_agrees(seen[-1], records)
     in_flight = [value(page, "aftershock_requests_in_flight") for page in seen]
     assert max(in_flight) > 0
@@ -125,9 +127,62 @@ def test_a_load_that_nobody_scrapes_says_so_and_runs(make_plan: MakePlan, free_p
         result = asyncio.run(run_load(plan, on_warning=told.append))
     assert result.ok == 10
     assert told == list(result.warnings)
-    assert f"nobody scrapes port {free_port}" in told[0]
+    assert not result.settled
+    assert f"nobody scrapes port {free_port} of host 127.0.0.1 " in told[0]
     assert "the last values were not scraped" in told[1]
     assert 3 * 0.2 + 2 + 2 * 0.2 + 1 <= time.monotonic() - begin < 15
+
+
+def test_the_last_values_are_older_than_the_instant_they_are_asked_for(make_plan: MakePlan, free_port: int) -> None:
+    """Also where the scrape is late: Prometheus' clock may be ahead of ours by a few milliseconds."""
+    with FakeModelServer(ttft_s=0.1) as server, scraper(free_port, 0.6) as pages:
+        plan = make_plan(server.url, seconds=0.4, metrics_port=free_port, scrape_interval_s=0.1)
+        result = asyncio.run(run_load(plan))
+    final = [asked for asked, page in pages if value(page, "aftershock_requests_total", outcome="ok") == result.sent]
+    assert result.settled
+    assert final[0] < result.window.settled_at.timestamp() - 0.04
+
+
+def test_a_second_scraper_does_not_stand_in_for_prometheus(make_plan: MakePlan, free_port: int) -> None:
+    """One that scrapes all the time must neither start the load nor end it before Prometheus has seen its values."""
+    with (
+        FakeModelServer() as server,
+        scraper(free_port, 0.02) as hasty,
+        scraper(free_port, 0.8) as prometheus,
+    ):
+        plan = make_plan(server.url, rate=200, seconds=1.3, metrics_port=free_port, scrape_interval_s=1.0)
+        result = asyncio.run(run_load(plan))
+    assert result.settled
+    assert scrape_warnings(result) == []
+    assert len(hasty) > 2 * len(prometheus)
+    asked, zeros = prometheus[0]
+    assert asked < result.window.start.timestamp()
+    assert set(zeros.values()) == {0.0}
+    seen = [page for asked, page in prometheus if asked <= result.window.settled_at.timestamp()]
+    assert value(seen[-1], "aftershock_requests_total", outcome="ok") == result.ok == 260
+    assert value(seen[-1], "aftershock_requests_in_flight") == 0
+
+
+def test_a_scraper_that_leaves_in_mid_phase_leaves_it_unsettled(make_plan: MakePlan, free_port: int) -> None:
+    async def main(plan: LoadPlan) -> LoadResult:
+        stop, started = asyncio.Event(), asyncio.Event()
+        with scraper(free_port):
+            load = asyncio.create_task(run_load(plan, stop=stop, on_start=started.set))
+            await started.wait()
+        stop.set()
+        return await load
+
+    with FakeModelServer() as server:
+        result = asyncio.run(main(make_plan(server.url, seconds=60, metrics_port=free_port)))
+    assert not result.settled
+    assert result.window.settled_at > result.window.end
+    (warning,) = scrape_warnings(result)
+    assert "the last values were not scraped" in warning
+
+
+def test_without_a_port_nothing_is_settled(make_plan: MakePlan) -> None:
+    with FakeModelServer() as server:
+        assert not asyncio.run(run_load(make_plan(server.url, seconds=0.2))).settled
 
 
 def test_a_stop_ends_the_wait_for_the_first_scrape(make_plan: MakePlan, free_port: int) -> None:

@@ -32,8 +32,8 @@ MakePlan = Callable[..., LoadPlan]
 def test_a_stop_ends_the_schedule_and_what_is_in_flight_is_drained(make_plan: MakePlan) -> None:
     async def main(plan: LoadPlan) -> None:
         stop = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.5, stop.set)
-        result = await run_load(plan, stop=stop)
+        loop = asyncio.get_running_loop()
+        result = await run_load(plan, stop=stop, on_start=lambda: loop.call_later(0.5, stop.set))
         assert result.window.seconds < 5
         records = read_records(plan.records_path)
         assert list(records["outcome"].unique()) == ["ok"]
@@ -109,6 +109,25 @@ def test_a_load_that_is_cancelled_keeps_its_records(make_plan: MakePlan) -> None
     assert counts["cancelled"] > 0
     assert list(records["seq"]) == list(range(len(records)))
     assert parts_folder(plan.records_path).is_dir()
+
+
+def test_a_phase_that_is_tried_again_keeps_what_the_first_attempt_left(make_plan: MakePlan) -> None:
+    async def cut_off(plan: LoadPlan) -> None:
+        load = asyncio.create_task(run_load(plan))
+        while not any(parts_folder(plan.records_path).glob("*.parquet")):
+            await asyncio.sleep(0.05)
+        load.cancel()
+        await asyncio.gather(load, return_exceptions=True)
+
+    told: list[str] = []
+    with FakeModelServer() as server:
+        asyncio.run(cut_off(make_plan(server.url, seconds=600)))
+        plan = make_plan(server.url, seconds=0.2)
+        result = asyncio.run(run_load(plan, on_warning=told.append))
+    aside = parts_folder(plan.records_path).with_name("baseline.parquet.parts.1")
+    assert f"an earlier attempt at this phase left records; they are in {aside} now" in told
+    assert len(read_records(aside)) > 10
+    assert len(read_records(plan.records_path)) == result.sent == 10
 
 
 def test_progress_is_told_about_once_a_second(make_plan: MakePlan) -> None:

@@ -32,7 +32,7 @@ TTFT_S, INTER_TOKEN_S, TOKENS = 0.05, 0.01, 10
 
 def run(plan: LoadPlan) -> tuple[LoadResult, pd.DataFrame]:
     result = asyncio.run(run_load(plan))
-    return result, read_records(result.records_path)
+    return result, read_records(plan.records_path)
 
 
 def distinct(n: int) -> list[Item]:

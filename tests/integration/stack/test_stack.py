@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,10 @@ import pytest
 from minio import Minio
 
 from aftershock.errors import InputError, StackError
+from aftershock.processes import Identity
 from aftershock.stack.cleanup import cleanup, writers_of
-from aftershock.stack.process import Identity
 from aftershock.stack.settings import StackSettings
-from aftershock.stack.stack import running_stack
+from aftershock.stack.stack import lost, running_stack
 from aftershock.stack.state import PodState, StackState, StoreState, read_state, state_path
 
 pytestmark = pytest.mark.integration
@@ -81,7 +82,8 @@ def ask(state: StackState, path: str, body: dict[str, Any] | None = None) -> Any
 
 def up(state: StackState) -> dict[str, float]:
     """What Prometheus says of its targets: pod, else job -> 1 or 0."""
-    with urlopen(f"{state.prometheus_url}/api/v1/query?{urlencode({'query': 'up'})}", timeout=5) as answer:
+    assert state.prometheus is not None
+    with urlopen(f"{state.prometheus.url}/api/v1/query?{urlencode({'query': 'up'})}", timeout=5) as answer:
         result = json.load(answer)["data"]["result"]
     return {series["metric"].get("pod", series["metric"]["job"]): float(series["value"][1]) for series in result}
 
@@ -105,9 +107,33 @@ class Page(BaseHTTPRequestHandler):
         return
 
 
+@contextmanager
+def listening(port: int) -> Iterator[None]:
+    """A load generator's page on `port`."""
+    with ThreadingHTTPServer(("127.0.0.1", port), Page) as load:
+        threading.Thread(target=load.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        yield
+        load.shutdown()
+
+
+def listener(port: int) -> socket.socket | None:
+    """A socket that listens on the port; None while somebody else does."""
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError:
+        return None
+
+
+def events(run_dir: Path, kind: str) -> list[dict[str, Any]]:
+    """What the stack has said so far, of one kind."""
+    lines = (run_dir / "events.jsonl").read_text().splitlines()
+    return [event for line in lines if (event := json.loads(line))["event"] == kind]
+
+
 def completion(state: StackState) -> str:
     """An answer of the model, through the gateway."""
     body = json.dumps({"model": "canary", "prompt": "The capital of France is", "max_tokens": 4}).encode()
+    assert state.gateway is not None
     request = Request(f"{state.gateway.url}/v1/completions", body, {"Content-Type": "application/json"})
     with urlopen(request, timeout=10) as answer:
         text: str = json.load(answer)["choices"][0]["text"]
@@ -117,6 +143,7 @@ def completion(state: StackState) -> str:
 def test_the_whole_stack_starts_heals_and_goes(run_dir: Path) -> None:
     with running_stack(StackSettings(restart_delay_s=0.2), run_dir, "r1") as state:
         assert state.ready
+        assert [part.name for part in state.parts] == ["prometheus", "store", "gateway"], "in the order of their start"
         assert state.store is not None
         assert completion(state)
         assert stat.S_IMODE(state_path(run_dir).stat().st_mode) == 0o600
@@ -154,11 +181,9 @@ def test_the_whole_stack_starts_heals_and_goes(run_dir: Path) -> None:
             ask(state, f"/pods/{deleted.name}/delete", {})
 
         # Prometheus sees everybody, the new pod under its new name.
-        with ThreadingHTTPServer(("127.0.0.1", state.metrics_port), Page) as load:
-            threading.Thread(target=load.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        with listening(state.metrics_port):
             expected = {killed.name, pod.name, "gateway", "prometheus", "load"}
             until(lambda: {name for name, value in up(state).items() if value == 1} == expected, f"up of {expected}")
-            load.shutdown()
         assert current(run_dir).ready
         before = time.monotonic()
     assert time.monotonic() - before < 5
@@ -206,17 +231,87 @@ def test_a_dead_prometheus_is_said_and_the_rest_goes_on(run_dir: Path) -> None:
         assert ask(state, "/state")["pods"][0]["ready"] is True
 
 
+def test_a_dead_gateway_is_an_error_of_the_infrastructure(run_dir: Path) -> None:
+    with running_stack(small("serve"), run_dir, "r1") as state:
+        assert lost(state) is None
+        (pid,) = [part.pid for part in state.parts if part.name == "gateway"]
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        (error,) = until(lambda: events(run_dir, "error"), "the error event")
+        assert (error["type"], error["exit_code"]) == ("StackError", 4)
+        assert error["message"].startswith("gateway killed by SIGKILL; it is not restarted; ")
+        assert error["message"].endswith(f"see {run_dir / 'logs' / 'gateway.log'}")
+        assert lost(state) == f"the stack's gateway (pid {pid}) has ended, and the run with it; see gateway.log"
+
+
+def test_a_stack_that_is_stopped_says_nothing_of_errors(run_dir: Path) -> None:
+    with running_stack(small("serve", prometheus=True), run_dir, "r1"):
+        pass
+    assert events(run_dir, "error") == events(run_dir, "warning") == []
+
+
+def test_a_model_server_whose_port_is_lost_is_an_error_of_the_infrastructure(run_dir: Path) -> None:
+    with running_stack(small("serve"), run_dir, "r1") as state:
+        (pod,) = state.pods
+        port = int(pod.url.rpartition(":")[2])
+        assert pod.pid is not None
+        os.kill(pod.pid, signal.SIGKILL)
+        thief = until(lambda: listener(port), "the free port")
+        with thief:
+            error = until(lambda: events(run_dir, "error"), "the error event")[0]
+        assert (error["type"], error["exit_code"]) == ("StackError", 4)
+        assert error["message"].startswith(f"{pod.name} cannot be restarted: another program has port {port}; see ")
+
+
 def test_a_killed_supervisor_takes_everything_with_it(run_dir: Path) -> None:
     with running_stack(small("serve", prometheus=True), run_dir, "r1") as state:
         os.kill(state.supervisor.pid, signal.SIGKILL)
+        said = until(lambda: lost(state), "the loss")
+        assert said.startswith(f"the stack's supervisor (pid {state.supervisor.pid}) has ended")
         gone(run_dir)
     assert not state_path(run_dir).exists()
 
 
-def test_a_stack_can_be_told_to_stop(run_dir: Path) -> None:
-    with running_stack(small("serve"), run_dir, "r1") as state:
-        assert ask(state, "/stop", {}) == {"stopping": True}
-        gone(run_dir)
+def test_without_servers_there_is_neither_pod_nor_gateway(run_dir: Path) -> None:
+    with running_stack(StackSettings(servers=False, store=False), run_dir, "r1") as state:
+        assert (state.gateway, state.pods, [part.name for part in state.parts]) == (None, (), ["prometheus"])
+        assert lost(state) is None
+        assert len(writers_of(run_dir / "events.jsonl")) == 2
+        assert ask(state, "/state")["gateway"] is None
+        with listening(state.metrics_port):
+            until(lambda: up(state) == {"prometheus": 1.0, "load": 1.0}, "up of prometheus and load")
+
+
+def test_prometheus_knows_the_load_generator_from_the_start(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It acts on what it is told later only after five seconds more."""
+    program = tmp_path / "prometheus"
+    program.write_text("#!/bin/sh\ncp targets.json targets-at-start.json\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("AFTERSHOCK_PROMETHEUS", str(program))
+    settings = small("serve", prometheus=True, store=True)
+    with pytest.raises(StackError, match="prometheus exited with code 3"), running_stack(settings, run_dir, "r1"):
+        pytest.fail("it started")
+    groups = json.loads((run_dir / "stack" / "prometheus" / "targets-at-start.json").read_text())
+    assert {group["labels"]["job"] for group in groups} == {"model-server", "gateway", "load", "prometheus"}
+
+
+def test_the_supervisor_refuses_a_launch_document_in_one_line(tmp_path: Path) -> None:
+    def refusal(*arguments: str) -> str:
+        command = [sys.executable, "-m", "aftershock.stack.supervisor", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        assert (done.returncode, done.stdout) == (4, "")
+        (line,) = done.stderr.splitlines()
+        return line
+
+    document = tmp_path / "launch.json"
+    assert f"{document}: cannot be read (No such file or directory)" in refusal(str(document))
+    document.write_text('{"run_id": 5}')
+    assert f"{document}: run_id: " in refusal(str(document))
+    document.write_text("{")
+    assert "Invalid JSON" in refusal(str(document))
+    assert "LAUNCH.json" in refusal()
 
 
 def test_a_killed_command_leaves_nothing(run_dir: Path) -> None:
@@ -257,6 +352,7 @@ def test_a_port_of_ones_own_is_used(run_dir: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with running_stack(small("serve", gateway_port=port), run_dir, "r1") as state:
+        assert state.gateway is not None
         assert state.gateway.url == f"http://127.0.0.1:{port}"
 
 

@@ -1,10 +1,9 @@
-"""The small parts: settings, readiness, balancing, headers, histograms, the delay line."""
+"""The small parts: settings, readiness, balancing, headers, metrics, the delay line."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from aftershock.gateway.faults.board import FaultBoard
 from aftershock.gateway.faults.exchange import Exchange
 from aftershock.gateway.faults.kind import Chunk
 from aftershock.gateway.headers import passable
-from aftershock.gateway.metrics import GatewayMetrics, Histogram, bucket_bounds
+from aftershock.gateway.metrics import GatewayMetrics
 from aftershock.gateway.replicas import Balancer, Replica
 from aftershock.gateway.settings import GatewaySettings, HealthSettings, load_settings
 
@@ -30,7 +29,7 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 def test_defaults_are_those_of_a_kubernetes_service() -> None:
     read = GatewaySettings.model_validate(settings())
-    assert (read.retries, read.balance, read.health.failures) == (0, "round-robin", 1)
+    assert (read.retries, read.health.failures) == (0, 1)
     assert read.replicas[0].url == "http://127.0.0.1:8000"
     assert "token" not in repr(read)
 
@@ -92,7 +91,7 @@ def picks(balancer: Balancer, count: int) -> list[str | None]:
 
 def test_replicas_take_turns_and_unready_ones_none() -> None:
     replicas = ready(3)
-    balancer = Balancer(replicas, "round-robin")
+    balancer = Balancer(replicas)
     assert picks(balancer, 4) == ["0", "1", "2", "0"]
     replicas[1].ready = False
     assert picks(balancer, 4) == ["2", "0", "2", "0"]
@@ -100,14 +99,6 @@ def test_replicas_take_turns_and_unready_ones_none() -> None:
     for replica in replicas:
         replica.ready = False
     assert (picks(balancer, 1), balancer.any_ready) == ([None], False)
-
-
-def test_the_least_busy_replica_is_picked_and_equals_take_turns() -> None:
-    replicas = ready(3)
-    balancer = Balancer(replicas, "least-in-flight")
-    assert picks(balancer, 3) == ["0", "1", "2"]
-    replicas[0].in_flight, replicas[1].in_flight = 2, 1
-    assert picks(balancer, 2) == ["2", "2"]
 
 
 def test_headers_of_one_connection_do_not_pass() -> None:
@@ -127,32 +118,12 @@ def test_headers_of_one_connection_do_not_pass() -> None:
     assert len(given) == 8
 
 
-def test_bounds_grow_by_a_tenth_and_reach_a_minute() -> None:
-    bounds = bucket_bounds()
-    assert bounds[0] == 0.0005
-    assert bounds[-2] < 60 <= bounds[-1]
-    assert all(after / before == pytest.approx(1.1, rel=1e-4) for before, after in pairwise(bounds))
-
-
-def test_a_bound_belongs_to_its_bucket() -> None:
-    histogram = Histogram("h", {}, (1.0, 2.0))
-    for value in (0.5, 1.0, 1.5, 3.0):
-        histogram.observe(value)
-    assert histogram.lines() == [
-        'h_bucket{le="1.0"} 2',
-        'h_bucket{le="2.0"} 3',
-        'h_bucket{le="+Inf"} 4',
-        "h_sum 6.0",
-        "h_count 4",
-    ]
-
-
 def test_strange_names_do_not_break_the_exposition() -> None:
     async def exposition() -> str:
         replica = Replica('a"\\\n', "http://h:1")
         metrics = GatewayMetrics([replica], FaultBoard([replica.name]))
         metrics.finished(replica.name, 418, 0.1, None)
-        return metrics.exposition()
+        return metrics.page().decode()
 
     families = text_string_to_metric_families(asyncio.run(exposition()))
     labels = [sample.labels for family in families for sample in family.samples if sample.labels.get("code") == "418"]

@@ -76,17 +76,57 @@ def test_no_records_are_an_empty_frame_with_all_columns(tmp_path: Path) -> None:
     assert list(read_records(path).columns) == SCHEMA.names
 
 
-@pytest.mark.parametrize("finished", [False, True])
-def test_the_records_of_another_load_are_not_written_over(tmp_path: Path, finished: bool) -> None:
+def test_the_records_of_another_load_are_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "baseline.parquet"
     writer = RecordWriter(path)
     writer.append(record(0))
     writer.flush()
-    if finished:
-        compact(writer.folder, path)
+    compact(writer.folder, path)
     with pytest.raises(RunDirectoryError, match="another load's records are there"):
         RecordWriter(path)
     assert len(read_records(path)) == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_parts_of_an_attempt_that_died_are_moved_aside(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.parquet"
+    path.touch()  # an output that is declared, not written
+    folders = [parts_folder(path).with_name(f"baseline.parquet.parts.{number}") for number in (1, 2)]
+    for attempt in range(3):
+        writer = RecordWriter(path)
+        assert writer.earlier == (folders[attempt - 1] if attempt else None)
+        for seq in range(attempt + 1):
+            writer.append(record(seq))
+        writer.flush()
+    assert [len(read_records(folder)) for folder in folders] == [1, 2]
+    compact(writer.folder, path)
+    assert len(read_records(path)) == 3
+
+
+def test_an_attempt_that_wrote_nothing_leaves_nothing_to_move(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.parquet"
+    RecordWriter(path)
+    assert RecordWriter(path).earlier is None
+    assert list(tmp_path.iterdir()) == [parts_folder(path)]
+
+
+def test_some_columns_are_read_in_the_order_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "chaos.parquet"
+    writer = RecordWriter(path)
+    for seq in (2, 0, 1):
+        writer.append(record(seq))
+        writer.flush()
+    for stage in ("parts", "one file"):
+        frame = read_records(path, ["latency_s", "outcome"])
+        assert list(frame.columns) == ["latency_s", "outcome"], stage
+        assert list(frame["latency_s"]) == [0.1, 1.1, 2.1], stage
+        assert list(read_records(path, ["seq"]).columns) == ["seq"], stage
+        if stage == "parts":
+            compact(writer.folder, path)
+    with pytest.raises(ValueError, match="no column latency_ms"):
+        read_records(path, ["latency_ms"])
+    writer = RecordWriter(tmp_path / "empty.parquet")
+    assert list(read_records(tmp_path / "empty.parquet", ["ttft_s"]).columns) == ["ttft_s"]
 
 
 def test_rows_that_come_while_a_part_is_written_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +224,16 @@ def test_our_arrays_are_those_of_pyarrow(values: list[object], kind: pa.DataType
     array = to_arrow(values, kind)
     array.validate(full=True)
     assert array.equals(pa.array(values, kind))
+
+
+def test_the_load_starts_light() -> None:
+    """Each phase is a process of its own; these cost it up to a second and 100 MB, in the middle of a run."""
+    script = (
+        "import sys, aftershock.load.runner\n"
+        "heavy = {'pandas', 'scipy', 'kfp', 'kubernetes', 'prometheus_client', 'jinja2'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 def test_writing_does_not_import_pandas(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftershock.metrics.increase import Growth, bucket_selector, counted_selector, growth
+from aftershock.metrics.increase import Growth, counted_selector, growth
 from aftershock.metrics.prometheus import Series
+from aftershock.slo.promql import bucket_selector
 
 
 def series(values: list[float], **labels: str) -> Series:

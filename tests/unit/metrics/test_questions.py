@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from aftershock.metrics.questions import Buckets, Count, Line, Value, queries, questions
 from aftershock.slo.objective import (
     Indicator,
@@ -70,6 +72,30 @@ def test_a_recovery_is_one_line_over_the_whole_run() -> None:
     (line,) = asked(RecoveryIndicator("p99", Op.LTE, 0.5, step_s=0.5))
     assert isinstance(line, Line)
     assert (line.start, line.at, line.step_s, line.subject.phase) == (START, after(81), 0.5, "")
+    assert line.subject.range_s == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "step_s", "scrape_interval_s", "range_s"),
+    [
+        ("rate(a[{{ lookback }}])", 1.0, 1.0, 3.0),
+        ("rate(a[{{ lookback }}])", 1.0, 5.0, 15.0),
+        ("rate(a[{{ lookback }}])", 10.0, 1.0, 10.0),
+        ("rate(a[7s])", 1.0, 1.0, 7.0),
+    ],
+)
+def test_a_recovery_looks_back_over_three_scrapes_and_says_so(
+    query: str, step_s: float, scrape_interval_s: float, range_s: float
+) -> None:
+    it = objective(RecoveryIndicator(query, Op.LTE, 0.5, step_s=step_s))
+    line = questions([it], WINDOWS, scrape_interval_s=scrape_interval_s)[0]
+    assert line.subject.range_s == range_s
+    assert f"[{range_s * 1000:.0f}ms]" in line.query or f"[{range_s:.0f}s]" in line.query
+
+
+def test_every_question_knows_its_template() -> None:
+    found = asked(QuantileIndicator('d{phase="{{ phase }}"}', 0.99))
+    assert {question.subject.template for question in found} == {'d_bucket{phase="{{ phase }}"}'}
 
 
 def test_the_time_line_is_always_asked() -> None:
@@ -85,3 +111,5 @@ def test_queries_of_an_objective_are_filled_in_before_there_is_a_window() -> Non
     ratio = objective(RatioIndicator(good='g{phase="{{ phase }}"}[{{ window }}]', total="t"))
     assert list(queries(ratio, 60.0)) == ['g{phase="baseline"}[60000ms]', "t"]
     assert list(queries(objective(QuantileIndicator("d", 0.5)), 60.0)) == ["d_bucket"]
+    recovery = objective(RecoveryIndicator("rate(a[{{ lookback }}])", Op.LTE, 0.5, step_s=0.5))
+    assert list(queries(recovery, 60.0)) == ["rate(a[60000ms])  # each 0.5 s"]

@@ -20,6 +20,7 @@ import pytest
 from aftershock.experiment import Experiment
 from aftershock.report.html import render_html
 from aftershock.report.markdown import render_markdown
+from aftershock.slo.objective import Op
 from aftershock.slo.verdict import Delta, Judgement, PhaseValue, Reason, Status, Verdict, VerdictRow
 from aftershock.windows import Phase, Window
 
@@ -194,9 +195,11 @@ def latency_row(records: pd.DataFrame, limit: float = 60) -> VerdictRow:
         "p99-latency",
         "P99 latency",
         "ms",
-        f"<= {limit:g} ms",
+        Op.LTE,
+        limit,
         values,
         (Phase.CHAOS,),
+        Phase.CHAOS,
         Verdict.FAIL if fails else Verdict.PASS,
         Reason.BREACHES if fails else Reason.COMPLIES,
         f"P99 latency was {chaos:.4g} ms during chaos, {'over' if fails else 'within'} the SLO of {limit:g} ms, "
@@ -215,9 +218,11 @@ def other_rows(records: pd.DataFrame) -> list[VerdictRow]:
         "error-rate",
         "Error rate",
         "%",
-        "<= 1 %",
+        Op.LTE,
+        1,
         phases(value(base, 0, 0.32, n0), value(chaos, max(0, chaos - 0.41), chaos + 0.6, n1), value(after, 0, 0.3, n2)),
         (Phase.CHAOS,),
+        Phase.CHAOS,
         Verdict.INCONCLUSIVE if chaos else Verdict.PASS,
         Reason.STRADDLES if chaos else Reason.COMPLIES,
         f"{chaos:.3g} % of requests failed during chaos; the SLO of 1 % lies inside the 95 % interval."
@@ -229,9 +234,11 @@ def other_rows(records: pd.DataFrame) -> list[VerdictRow]:
         "accuracy-drop",
         "Accuracy drop",
         "points",
-        "<= 0.5 points",
+        Op.LTE,
+        0.5,
         phases(value(0.0, n=n0), value(0.1, -0.2, 0.3, n0), value(-0.1, -0.4, 0.2, n0)),
         (Phase.CHAOS,),
+        Phase.CHAOS,
         Verdict.PASS,
         Reason.COMPLIES,
         "Accuracy dropped by 0.1 points, at most 0.3 points with 95 % confidence (paired by question).",
@@ -241,9 +248,11 @@ def other_rows(records: pd.DataFrame) -> list[VerdictRow]:
         "recovery-time",
         "Recovery time",
         "s",
-        "<= 15 s",
+        Op.LTE,
+        15,
         {Phase.RECOVERY: value(3.2)},
         (Phase.RECOVERY,),
+        Phase.RECOVERY,
         Verdict.PASS,
         Reason.POINT_COMPLIES,
         "The P99 latency was back within its SLO 3.2 s after the last kill, for 3 steps in a row.",
@@ -343,9 +352,7 @@ def made_hostile(run: Run, text: str) -> Run:
         return {phase: replace(one, value=None, status=Status.EMPTY, detail=text) for phase, one in row.phases.items()}
 
     rows = tuple(
-        replace(
-            row, objective=text, display=text, unit=text, target=f"<= 1 {text}", explanation=text, phases=empty(row)
-        )
+        replace(row, objective=text, display=text, unit=text, explanation=text, phases=empty(row))
         for row in run.judgement.rows
     )
     outcome = dict(run.outcome or {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,6 +61,14 @@ def test_what_is_left_out_is_counted(failed: Run) -> None:
 def test_no_outcome(failed: Run, outcome: dict[str, Any] | None) -> None:
     assert read_fault("none", outcome, failed.windows).sentence == "This was a control run: no fault was injected."
     assert "was not recorded" in read_fault("pod-delete", outcome, failed.windows).sentence
+
+
+def test_instants_are_told_in_utc(failed: Run) -> None:
+    east = timezone(timedelta(hours=5))
+    outcome = outcome_of(failed)
+    for name in ("injected_at", "reverted_at"):
+        outcome[name] = datetime.fromisoformat(outcome[name]).astimezone(east).isoformat()
+    assert "acted from 05:30:29.6 to 05:30:42.4 UTC" in read_fault("pod-delete", outcome, []).sentence
 
 
 def test_a_document_with_holes_is_read_as_far_as_it_goes(failed: Run) -> None:

@@ -240,6 +240,13 @@ def test_a_judgement_without_rows_renders(failed: Run) -> None:
     assert "No objective was judged." in page.text
 
 
+def test_the_headline_says_circumstances_once(no_data: Run) -> None:
+    because = Page(no_data.html()).all("p", "because")
+    assert len(because) == 1
+    assert because[0].text.endswith("The same holds for Error rate, Accuracy drop and Recovery time.")
+    assert no_data.markdown().partition("## Why")[0].count("Prometheus did not answer") == 1
+
+
 def test_notes_are_shown_once(failed: Run) -> None:
     note = "The baseline was not steady."
     page = Page(failed.but(judgement=replace(failed.judgement, rows=(), notes=(note,), verdict=Verdict.ERROR)).html())

@@ -35,10 +35,17 @@ def test_csv_has_the_numbers_of_the_judgement(failed: Run) -> None:
             assert (
                 cells[column] == "" if known is None else float(cells[column]) == pytest.approx(known.value, rel=1e-8)
             )
-        judged = row.phases[row.judged[0]]
+        judged = row.phases[row.decided_by]
         assert cells["n"] == ("" if judged.n is None else str(judged.n))
         assert f"{cells['slo']} {cells['unit']}" == row.target
         assert (cells["verdict"], cells["reason"], cells["objective"]) == (row.verdict, row.reason, row.objective)
+
+
+def test_csv_has_the_interval_of_the_phase_that_decided(failed: Run) -> None:
+    errors = failed.judgement.rows[1]
+    row = replace(errors, judged=(Phase.CHAOS, Phase.RECOVERY), decided_by=Phase.RECOVERY)
+    (cells,) = rows_of(replace(failed.judgement, rows=(row,)))
+    assert (cells["high"], cells["n"]) == ("0.3", str(row.phases[Phase.RECOVERY].n))
 
 
 def test_csv_says_yes_or_no_only_where_it_is_proven(failed: Run, no_data: Run) -> None:
@@ -90,6 +97,12 @@ def test_text_has_values_verdicts_and_reasons(failed: Run) -> None:
     words = " ".join(text.split())
     for row in failed.judgement.rows:
         assert (row.explanation in words) == (row.verdict is not Verdict.PASS)
+
+
+def test_text_says_circumstances_once(no_data: Run) -> None:
+    words = " ".join(to_text(no_data.judgement, 120).split())
+    assert words.count("Prometheus did not answer") == 1
+    assert "The same holds for Error rate, Accuracy drop and Recovery time." in words
 
 
 def test_text_of_a_narrow_terminal_keeps_chaos_recovery_and_verdict(failed: Run) -> None:

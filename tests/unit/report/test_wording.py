@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aftershock.report.wording import SYMBOLS, bound, duration, elapsed, headline, interval, percent, signed
-from aftershock.slo.objective import Op
-from aftershock.slo.verdict import Delta, Judgement, PhaseValue, Verdict
+from aftershock.report.wording import SYMBOLS, duration, elapsed, headline, interval, paragraphs, percent, signed
+from aftershock.slo.verdict import Delta, Judgement, PhaseValue, Reason, Verdict, VerdictRow
 
 if TYPE_CHECKING:
     from conftest import Run
@@ -61,21 +60,23 @@ def test_every_verdict_has_a_symbol_of_its_own() -> None:
     assert len({SYMBOLS[verdict] for verdict in Verdict}) == len(Verdict)
 
 
-@pytest.mark.parametrize(
-    ("target", "expected"),
-    [
-        ("<= 800 ms", (Op.LTE, 800.0)),
-        (">= 0.82", (Op.GTE, 0.82)),
-        ("< 1e-05", (Op.LT, 1e-5)),
-        ("> -3 points", (Op.GT, -3.0)),
-        ("about 3", None),
-        ("<= many", None),
-        ("<= 1e999", None),
-        ("", None),
-    ],
-)
-def test_a_target_is_read_as_data(failed: Run, target: str, expected: tuple[Op, float] | None) -> None:
-    assert bound(replace(failed.judgement.rows[0], target=target)) == expected
+def named(run: Run, reason: Reason, *names: str) -> list[VerdictRow]:
+    row = run.judgement.rows[0]
+    return [replace(row, display=name, reason=reason, explanation=f"{name} was 5 (why).") for name in names]
+
+
+def test_circumstances_are_told_once_for_all_rows(failed: Run) -> None:
+    late = named(failed, Reason.LOAD_FELL_BEHIND, "A", "B", "C")
+    rows = [late[0], *named(failed, Reason.STRADDLES, "D", "E"), *late[1:]]
+    assert paragraphs(rows) == ["A was 5 (why). The same holds for B and C.", "D was 5 (why).", "E was 5 (why)."]
+    assert paragraphs(late[:1]) == ["A was 5 (why)."]
+
+
+def test_a_brief_account_repeats_no_reason_more_than_three_times(failed: Run) -> None:
+    four = named(failed, Reason.BREACHES, "A", "B", "C", "D")
+    assert len(paragraphs(four)) == 4
+    assert len(paragraphs(four[:3], brief=True)) == 3
+    assert paragraphs(four, brief=True) == ["A was 5 (why). The same holds for B, C and D."]
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,21 @@ import pandas as pd
 import pytest
 
 from aftershock.slo.judge import judge
-from aftershock.slo.objective import Indicator, Objective, Op, QuantileIndicator, RatioIndicator, RecoveryIndicator
+from aftershock.slo.objective import (
+    Indicator,
+    Objective,
+    Op,
+    QuantileIndicator,
+    RatioIndicator,
+    RecoveryIndicator,
+    templates,
+)
 from aftershock.slo.verdict import Judgement, VerdictRow
 from aftershock.windows import Phase, Window
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-COLUMNS = ["objective", "role", "phase", "at", "labels", "value", "status", "detail", "query", "range_s"]
+COLUMNS = ["objective", "role", "phase", "at", "labels", "value", "status", "detail", "template", "range_s"]
+TOTAL = 'sum(increase(aftershock_requests_total{phase="{{ phase }}"}[{{ window }}]))'
 BOUNDS = [0.0005 * 1.1**index for index in range(124)]
 
 
@@ -34,14 +43,14 @@ def window(phase: Phase, start: float, end: float, reverted: float | None = None
 
 WINDOWS = (
     window(Phase.BASELINE, 0, 20),
-    window(Phase.CHAOS, 25, 55, reverted=50),
+    window(Phase.CHAOS, 25, 60, reverted=50),
     window(Phase.RECOVERY, 60, 80),
 )
 
 LATENCY = Objective(
     "latency", "P99 latency", "ms", Op.LTE, 800, QuantileIndicator("duration_seconds", quantile=0.99, scale=1000)
 )
-ERRORS = Objective("errors", "Error rate", "%", Op.LTE, 1, RatioIndicator(total="total", bad="bad"))
+ERRORS = Objective("errors", "Error rate", "%", Op.LTE, 1, RatioIndicator(total=TOTAL, bad="bad"))
 RECOVERY = Objective(
     "recovery", "Recovery time", "s", Op.LTE, 15, RecoveryIndicator("sick", Op.LTE, 1), phases=(Phase.RECOVERY,)
 )
@@ -64,11 +73,14 @@ class Run:
         seconds: float = 0,
         status: str = "ok",
         detail: str = "",
+        template: str | None = None,
+        range_s: float = 0.0,
         **labels: str,
     ) -> Run:
+        """One row. Without a template it answers what the objective of that name asks when the run is judged."""
         number = math.nan if value is None else value
         text = json.dumps(labels, sort_keys=True)
-        row = (objective, role, phase, at(seconds), text, number, status, detail, "q", 30.0)
+        row = (objective, role, phase, at(seconds), text, number, status, detail, template, range_s)
         self.rows.append(dict(zip(COLUMNS, row, strict=True)))
         return self
 
@@ -80,19 +92,30 @@ class Run:
             self.add(objective, "bucket", phase, sum(value <= bound for value in values), le=repr(bound))
         return self.add(objective, "bucket", phase, len(values), le="+Inf")
 
-    def sick(self, values: Sequence[tuple[float, float]], objective: str = "recovery") -> Run:
+    def sick(self, values: Sequence[tuple[float, float]], lookback_s: float = 0.0) -> Run:
         """Steps of a recovery query: (second of the run, value)."""
         for seconds, value in values:
-            self.add(objective, "recovery", "", value, seconds=seconds, status="nan" if math.isnan(value) else "ok")
+            status = "nan" if math.isnan(value) else "ok"
+            self.add("recovery", "recovery", "", value, seconds=seconds, status=status, range_s=lookback_s)
         return self
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        return pd.DataFrame(self.rows, columns=COLUMNS)
+    def frame(self, *objectives: Objective) -> pd.DataFrame:
+        """As it was collected for `objectives`."""
+        asked = {(one.name, role): text for one in objectives for role, text in templates(one.indicator).items()}
+        rows = [
+            row | {"template": row["template"] or asked.get((row["objective"], row["role"]), "?")} for row in self.rows
+        ]
+        return pd.DataFrame(rows, columns=COLUMNS)
 
     def judge(self, *objectives: Objective, **given: Any) -> Judgement:
-        settings = {"policy": "strict", "fault": "pod-delete", "fault_effects": 3, "windows": self.windows} | given
-        return judge(objectives, self.frame, settings.pop("windows"), **settings)
+        settings: dict[str, Any] = {
+            "policy": "strict",
+            "fault": "pod-delete",
+            "fault_effects": 3,
+            "fault_verdict": "Pass",
+            "windows": self.windows,
+        } | given
+        return judge(objectives, self.frame(*objectives), settings.pop("windows"), **settings)
 
     def row(self, objective: Objective, **given: Any) -> VerdictRow:
         return self.judge(objective, **given).rows[0]

@@ -8,12 +8,12 @@ import pytest
 from aftershock.slo.circumstances import LoadHealth
 from aftershock.slo.objective import Compare, Objective, Op, RatioIndicator
 from aftershock.slo.statistics import mcnemar, newcombe, paired_drop
-from aftershock.slo.verdict import Reason, Status, Verdict
+from aftershock.slo.verdict import Reason, Status, Verdict, VerdictRow
 from aftershock.windows import Phase
 
 from .conftest import Run
 
-EVAL = "sum(increase(aftershock_eval_total[{{ window }}]))"
+EVAL = 'sum(increase(aftershock_eval_total{phase="{{ phase }}"}[{{ window }}]))'
 DROP = Objective(
     "drop",
     "Accuracy drop",
@@ -30,12 +30,20 @@ def counts(before: tuple[float, float] = (1200, 1200), after: tuple[float, float
     return run.share("drop", "chaos", *after, role="good").share("drop", "recovery", 1200, 1200, role="good")
 
 
-def records(before: list[Any], after: list[Any]) -> pd.DataFrame:
-    """Grades by `seq`; None was not graded."""
+def records(before: list[Any], after: list[Any], items: int = 10_000) -> pd.DataFrame:
+    """Grades by `seq`, of items that come round; None was not graded."""
     rows = [("baseline", seq, grade) for seq, grade in enumerate(before)]
     rows += [("chaos", seq, grade) for seq, grade in reversed(list(enumerate(after)))]
-    frame = pd.DataFrame(rows, columns=["phase", "seq", "correct"])
-    return frame.astype({"correct": "boolean"})
+    frame = pd.DataFrame(rows, columns=["phase", "seq", "correct"]).astype({"correct": "boolean"})
+    return frame.assign(item_id=(frame["seq"] % items).astype("str"))
+
+
+def graded(before: list[Any], after: list[Any], items: int = 10_000, **given: Any) -> VerdictRow:
+    """The row of a run in which Prometheus counted what the records say."""
+    found = [[grade for grade in grades if grade is not None] for grades in (before, after)]
+    (right, total), (right_after, total_after) = ((sum(grades), len(grades)) for grades in found)
+    run = counts((right, total), (right_after, total_after))
+    return run.row(DROP, records=records(before, after, items), **given)
 
 
 def test_without_records_the_counts_are_independent() -> None:
@@ -57,32 +65,59 @@ def test_the_baseline_lost_nothing_by_definition() -> None:
 
 
 def test_with_records_the_twins_decide() -> None:
-    before, after = [True] * 1200, [True] * 1170 + [False] * 30 + [True] * 600
+    before, after = [True] * 1200, [True] * 1170 + [False] * 30
     before[:3] = [False] * 3
-    row = counts((1197, 1200), (1770, 1800)).row(DROP, records=records(before, after))
+    row = graded(before, after)
     assert row.evidence == {"pairs": 1200, "lost": 30, "gained": 3, "mcnemar_p": mcnemar(30, 3)}
-    value, exact = row.phases[Phase.CHAOS], paired_drop(30, 3, 1200)
-    assert value.value == pytest.approx((1197 / 1200 - 1770 / 1800) * 100)  # of all answers, not of twins alone
-    assert value.high == pytest.approx((exact.high or 0) * 100)
+    value, exact = row.decisive, paired_drop(30, 3, 1200)
+    assert (value.value, value.low, value.high) == pytest.approx(
+        [100 * (x or 0) for x in (exact.value, exact.low, exact.high)]
+    )
     assert value.n == 1200
+    assert value.detail == "1170 of 1200 good; of 1200 pairs 30 lost, 3 gained"
     assert row.verdict is Verdict.FAIL
     assert "n = 1200 pairs, McNemar p = 0" in row.explanation
 
 
-def test_the_interval_holds_the_point_though_that_has_other_answers() -> None:
-    run = counts((1200, 1200), (1710, 1800))
-    value = run.row(DROP, records=records([True] * 1200, [True] * 1200)).phases[Phase.CHAOS]
-    assert value.value == value.high == pytest.approx(5.0)
+def test_all_of_a_chaos_phase_that_is_longer_than_the_baseline_counts() -> None:
+    row = graded([True] * 400, [True] * 800 + [False] * 400, items=100)
+    assert row.decisive.value == pytest.approx(100 / 3)
+    assert row.evidence["pairs"] == 400  # no more than the baseline has answers
+    assert row.verdict is Verdict.FAIL
+
+
+def test_items_that_were_asked_more_often_do_not_weigh_more_on_one_side() -> None:
+    before = [seq % 100 < 50 for seq in range(400)]  # half of the items are too hard
+    row = graded(before, before[:350], items=100)  # more of the easy ones were asked
+    assert (row.decisive.value, row.evidence["lost"], row.evidence["gained"]) == (0, 0, 0)
+
+
+def test_answers_that_vary_by_themselves_keep_their_width() -> None:
+    """Averages over an item must not make noise look like certainty."""
+    noisy = [seq % 10 < 7 for seq in range(1000)]
+    once = graded(noisy, noisy[500:] + noisy[:500], items=1000).decisive  # each item once, as luck has it
+    often = graded(noisy, noisy, items=1).decisive  # one item, a thousand times
+    assert once.value == often.value == 0
+    assert (often.high or 0) == pytest.approx((paired_drop(210, 210, 1000).high or 0) * 100)
+    assert (often.high or 0) > (once.high or 0)
+
+
+def test_counts_and_records_must_agree() -> None:
+    frame = records([True] * 1200, [True] * 1799 + [False])
+    row = counts().row(DROP, records=frame)
+    assert (row.verdict, row.reason) == (Verdict.INCONCLUSIVE, Reason.COUNTS_DISAGREE)
+    assert "1800 of 1800 answers as right, the records 1799 of 1800" in row.explanation
+    assert counts((1200, 1200), (1799, 1800)).row(DROP, records=frame).reason is not Reason.COUNTS_DISAGREE
 
 
 def test_answers_without_a_grade_have_no_twin() -> None:
-    frame = records([True, None, True, False], [True, True, None, True])
-    row = counts().row(DROP, records=frame)
+    row = graded([True, None, True, False], [True, True, None, True])
     assert (row.evidence["pairs"], row.evidence["lost"], row.evidence["gained"]) == (2, 0, 1)
 
 
-def test_without_any_twin_the_counts_decide() -> None:
-    row = counts().row(DROP, records=records([None], [True]))
+@pytest.mark.parametrize(("before", "after"), [([None], [True]), ([True, None], [None, True])])
+def test_without_any_twin_the_counts_decide(before: list[Any], after: list[Any]) -> None:
+    row = counts().row(DROP, records=records(before, after))
     assert row.evidence == {}
 
 

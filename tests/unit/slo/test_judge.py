@@ -18,7 +18,7 @@ from aftershock.slo.objective import Objective, Op, QuantileIndicator, RatioIndi
 from aftershock.slo.verdict import Judgement, PhaseValue, Reason, Status, Verdict, VerdictRow
 from aftershock.windows import Phase
 
-from .conftest import ERRORS, LATENCY, RECOVERY, Run, objective
+from .conftest import ERRORS, LATENCY, RECOVERY, TOTAL, WINDOWS, Run, objective, window
 
 SCALAR = objective(ScalarIndicator("up"))
 LATE = {Phase.CHAOS: LoadHealth(False, send_lag_p99_s=0.24, offered_rate=60.0, achieved_rate=41.0)}
@@ -26,6 +26,11 @@ WATCHED = [float(second) for second in range(50, 81)]
 """Seconds of the run between the end of the fault and that of the recovery phase."""
 
 Case = Callable[[Run], VerdictRow]
+
+
+def said(phase: Phase = Phase.CHAOS, **load: Any) -> dict[Phase, LoadHealth]:
+    """What the load generator says of a phase in which it kept up."""
+    return {phase: LoadHealth.from_dict({"keeping_up": True} | load)}
 
 
 def latency(run: Run, values: list[float], baseline: list[float] | None = None, **given: Any) -> VerdictRow:
@@ -58,6 +63,8 @@ CASES: dict[Reason, tuple[Verdict, Case]] = {
     Reason.CENSORED: (Verdict.INCONCLUSIVE, lambda run: sick(run, 999, value=60.0)),
     Reason.BASELINE_NOT_STEADY: (Verdict.INCONCLUSIVE, lambda run: errors(run, 90, before=60)),
     Reason.LOAD_FELL_BEHIND: (Verdict.INCONCLUSIVE, lambda run: errors(run, 90, load_health=LATE)),
+    Reason.LAST_SCRAPE_MISSED: (Verdict.INCONCLUSIVE, lambda run: errors(run, 0, load_health=said(settled=False))),
+    Reason.COUNTS_DISAGREE: (Verdict.INCONCLUSIVE, lambda run: errors(run, 0, load_health=said(sent=1801))),
     Reason.NO_EFFECT: (Verdict.INCONCLUSIVE, lambda run: errors(run, 0, fault_effects=0)),
     Reason.STOPPED: (Verdict.INCONCLUSIVE, lambda run: errors(run, 0, fault_verdict="Stopped")),
     Reason.EMPTY: (Verdict.NO_DATA, lambda run: scalar(run, status="empty")),
@@ -107,7 +114,8 @@ def test_a_sentence_can_be_quoted(run: Run) -> None:
         "Recovery time was 2 s from the end of the fault (1 to 2); the whole interval complies with <= 15 s."
     )
     assert sick(Run(), 999).explanation == (
-        "Recovery time: not back 30 s after the end of the fault, when watching ended, which breaches <= 15 s."
+        "Recovery time: last broken 30 s after the end of the fault, not back when watching ended, which breaches "
+        "<= 15 s."
     )
     assert scalar(Run(), status="unreachable").explanation == (
         "Measured thing, chaos phase: Prometheus did not answer; <= 1 cannot be judged."
@@ -202,7 +210,7 @@ def test_a_breach_stands_though_the_fault_was_not_seen_to_act(run: Run) -> None:
     assert judgement.verdict is Verdict.FAIL
     assert judgement.notes == (
         "No effect: pod-delete was not seen to act on anything, so its phases prove nothing.",
-        "pod-delete was stopped before its time, so no row of its phases passes.",
+        "pod-delete was stopped before its time, so no row of the phases it disturbed passes.",
     )
 
 
@@ -217,10 +225,12 @@ def test_a_late_baseline_does_not_spoil_the_chaos_phase(run: Run) -> None:
 
 
 def test_load_health_is_what_the_load_says_of_itself() -> None:
-    said = {"keeping_up": False, "send_lag_p99_s": 0.5, "offered_rate": 60, "loop_lag_p99_s": 0.2, "sent": 12}
-    health = LoadHealth.from_dict(said)
-    assert health == LoadHealth(False, 0.5, 60, None)
-    assert health.text == "send lag P99 500 ms"
+    document = {"keeping_up": False, "send_lag_p99_s": 0.5, "loop_lag_p99_s": 0.2, "sent": 12, "warnings": ["x"]}
+    health = LoadHealth.from_dict(document)
+    assert health == LoadHealth(False, send_lag_p99_s=0.5, loop_lag_p99_s=0.2, sent=12, settled=True)
+    assert health.text == "send lag P99 500 ms, loop lag P99 200 ms"
+    assert health.delay_s == pytest.approx(0.7)
+    assert not LoadHealth.from_dict(document | {"settled": False}).settled
 
 
 @pytest.mark.parametrize("op", [Op.GTE, Op.GT])
@@ -331,13 +341,11 @@ def test_the_time_line_of_the_report_is_not_judged(healthy: Run) -> None:
 
 
 def test_a_frame_from_parquet_is_judged_the_same(healthy: Run, tmp_path: Any) -> None:
-    healthy.frame.to_parquet(tmp_path / "metrics.parquet")
-    again = pd.read_parquet(tmp_path / "metrics.parquet")
-    for frame in (healthy.frame, again):
-        judgement = judge(
-            [LATENCY, ERRORS, RECOVERY], frame, healthy.windows, policy="strict", fault="pod-delete", fault_effects=1
-        )
-        assert judgement == healthy.judge(LATENCY, ERRORS, RECOVERY)
+    objectives = [LATENCY, ERRORS, RECOVERY]
+    path = tmp_path / "metrics.parquet"
+    healthy.frame(*objectives).to_parquet(path)
+    facts = {"policy": "strict", "fault": "pod-delete", "fault_effects": 1, "fault_verdict": "Pass"}
+    assert judge(objectives, pd.read_parquet(path), healthy.windows, **facts) == healthy.judge(*objectives)
 
 
 finite = st.floats(-1e6, 1e6)
@@ -406,3 +414,110 @@ def test_objective_values_are_shown_with_their_target() -> None:
     row = Run().add("o", "value", "chaos", 0.25).row(Objective("o", "Queue", "requests", Op.LT, 5, SCALAR.indicator))
     assert row.target == "< 5 requests"
     assert row.phases[Phase.CHAOS].text == "0.25"
+
+
+def test_what_was_not_scraped_to_the_end_proves_nothing(healthy: Run) -> None:
+    for phase, spoilt in (
+        (Phase.BASELINE, []),
+        (Phase.CHAOS, ["latency", "errors", "recovery"]),
+        (Phase.RECOVERY, ["recovery"]),
+    ):
+        judgement = healthy.judge(LATENCY, ERRORS, RECOVERY, load_health=said(phase, settled=False))
+        assert [row.objective for row in judgement.rows if row.reason is Reason.LAST_SCRAPE_MISSED] == spoilt
+        assert judgement.verdict is (Verdict.INCONCLUSIVE if spoilt else Verdict.PASS)
+        assert judgement.notes == (f"Prometheus missed the last values of: {phase}.",)
+    assert errors(Run(), 90, load_health=said(settled=False)).verdict is Verdict.INCONCLUSIVE  # a FAIL is none either
+
+
+def test_counts_must_be_those_of_the_load_generator(healthy: Run) -> None:
+    assert healthy.judge(LATENCY, ERRORS, load_health=said(sent=1800)).verdict is Verdict.PASS
+    judgement = healthy.judge(LATENCY, ERRORS, load_health=said(sent=1801))
+    assert {row.reason for row in judgement.rows} == {Reason.COUNTS_DISAGREE}  # the histogram lacks them too
+    assert "Prometheus counted 1800 requests, the load generator sent 1801" in judgement.rows[0].explanation
+    assert len(judgement.notes) == 1
+    part = replace(ERRORS, indicator=RatioIndicator(total=TOTAL.replace('}}"', '}}",pod="1"'), bad="bad"))
+    assert healthy.row(part, load_health=said(sent=1801)).verdict is Verdict.PASS  # counts only some of the requests
+
+
+@pytest.mark.parametrize("verdict", [None, "Error"])
+def test_a_fault_without_an_outcome_is_an_error(healthy: Run, verdict: str | None) -> None:
+    judgement = healthy.judge(ERRORS, fault_verdict=verdict, fault_effects=None)
+    assert (judgement.verdict, judgement.rows[0].reason) == (Verdict.ERROR, Reason.FAULT_ERROR)
+    assert len(judgement.notes) == 1
+    assert judge([ERRORS], healthy.frame(ERRORS), WINDOWS, policy="strict", fault="pod-delete").verdict is Verdict.ERROR
+    assert healthy.judge(ERRORS, fault="none", fault_verdict=None).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("fault", "reverted", "notes"),
+    [
+        ("pod-cpu-hog", 49.5, ("The fault acted for 24 of 30 s of the chaos phase.",)),
+        ("pod-cpu-hog", 51.0, ()),
+        ("pod-cpu-hog", 30.0, ("The fault acted for 4 of 30 s of the chaos phase.",)),
+        ("pod-delete", 30.0, ()),
+        ("none", 30.0, ("Control run: no fault was injected.",)),
+    ],
+)
+def test_an_undisturbed_part_of_the_chaos_phase_is_told(
+    healthy: Run, fault: str, reverted: float, notes: tuple[str, ...]
+) -> None:
+    windows = [WINDOWS[0], window(Phase.CHAOS, 25, 55, reverted=reverted), WINDOWS[2]]
+    assert healthy.judge(ERRORS, fault=fault, windows=windows).notes == notes
+
+
+DUE = replace(LATENCY, indicator=QuantileIndicator("aftershock_request_duration_seconds{x='y'}", 0.99, scale=1000))
+
+
+@pytest.mark.parametrize("policy", ["strict", "point"])
+def test_a_breach_within_the_load_generators_own_delay_is_none(policy: str) -> None:
+    def judged(objective: Objective, send_s: float, loop_s: float) -> VerdictRow:
+        run = Run().histogram("latency", "chaos", [0.88] * 1800)  # in the bucket from 839 to 923 ms
+        lags = said(send_lag_p99_s=send_s, loop_lag_p99_s=loop_s)
+        return run.row(objective, policy=policy, load_health=lags)
+
+    row = judged(DUE, 0.1, 0.04)
+    assert (row.verdict, row.reason) == (Verdict.INCONCLUSIVE, Reason.LOAD_FELL_BEHIND)
+    assert "the breach is within its own delay, chaos: send lag P99 100 ms, loop lag P99 40 ms" in row.explanation
+    assert judged(DUE, 0.02, 0.01).verdict is Verdict.FAIL
+    assert judged(LATENCY, 0.1, 0.04).verdict is Verdict.FAIL  # the server's own histogram does not hold that delay
+
+
+def test_the_phase_that_decided_gives_the_row_its_numbers(run: Run) -> None:
+    run.share("errors", "baseline", 0, 1200).share("errors", "chaos", 0, 1800).share("errors", "recovery", 60, 1200)
+    row = run.row(replace(ERRORS, phases=(Phase.CHAOS, Phase.RECOVERY)))
+    assert (row.decided_by, row.decisive.value) == (Phase.RECOVERY, 5.0)
+    assert row.delta is not None and row.delta.value == 5.0
+
+
+def test_answers_belong_to_queries_and_not_to_names(healthy: Run) -> None:
+    collected = healthy.frame(LATENCY, ERRORS, RECOVERY)
+
+    def again(objective: Objective) -> VerdictRow:
+        facts = {"policy": "strict", "fault": "pod-delete", "fault_effects": 3, "fault_verdict": "Pass"}
+        return judge([objective], collected, WINDOWS, **facts).rows[0]
+
+    for one in (LATENCY, ERRORS, RECOVERY):
+        assert again(one).verdict is Verdict.PASS
+        assert again(replace(one, name="renamed")).phases == again(one).phases
+    p50 = replace(LATENCY, indicator=QuantileIndicator("duration_seconds", quantile=0.5, scale=1000))
+    assert again(p50).verdict is Verdict.PASS  # another quantile of the same buckets
+    for other in (
+        QuantileIndicator("ttft_seconds", quantile=0.99, scale=1000),
+        RatioIndicator(total="all", bad="bad"),
+        replace(RECOVERY.indicator, query="other"),
+        replace(RECOVERY.indicator, step_s=0.5),
+    ):
+        name = {QuantileIndicator: "latency", RatioIndicator: "errors"}.get(type(other), "recovery")
+        row = again(replace(LATENCY, name=name, indicator=other))
+        assert (row.verdict, row.reason) == (Verdict.NO_DATA, Reason.MISSING)
+        assert "this run asked another query" in row.explanation
+
+
+def test_two_objectives_of_one_query_are_not_added_up(healthy: Run) -> None:
+    twin = replace(LATENCY, name="twin")
+    for phase, count in (("baseline", 1200), ("chaos", 1800), ("recovery", 1200)):
+        healthy.histogram("twin", phase, [0.4] * count)
+    frame = healthy.frame(LATENCY, twin)
+    for name in ("latency", "twin", "third"):
+        row = judge([replace(LATENCY, name=name)], frame, WINDOWS, policy="strict", fault="none").rows[0]
+        assert row.decisive.n == 1800

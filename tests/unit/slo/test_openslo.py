@@ -1,12 +1,14 @@
 """OpenSLO documents: what is read from good ones, and where bad ones are said to be wrong."""
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
 
 from aftershock.errors import SpecError
 from aftershock.files import data_folder
+from aftershock.slo.decision import decide
 from aftershock.slo.objective import (
     Compare,
     Objective,
@@ -17,7 +19,9 @@ from aftershock.slo.objective import (
     ScalarIndicator,
 )
 from aftershock.slo.openslo import known_specs, load_slos, parse, read_slo_text
-from aftershock.slo.promql import check
+from aftershock.slo.promql import check, duration, fill_line, longest_range_s
+from aftershock.slo.statistics import wilson
+from aftershock.slo.verdict import PhaseValue, Verdict
 from aftershock.windows import Phase
 
 GOOD = """\
@@ -137,7 +141,6 @@ def test_a_quantile_is_read_in_full() -> None:
         op=Op.LTE,
         value=800,
         indicator=QuantileIndicator('duration_seconds{phase="{{ phase }}"}', 0.99, 1000),
-        service="chat",
         source="x.yaml:23",
     )
     assert objective.target == "<= 800 ms"
@@ -346,7 +349,7 @@ def test_what_annotations_cannot_be_together() -> None:
 @pytest.mark.parametrize(
     ("recovery", "expected"),
     [
-        ("{query: 'e{phase=\"{{ phase }}\"}', holds: '<= 1'}", "allowed: no variables at all"),
+        ("{query: 'e{phase=\"{{ phase }}\"}', holds: '<= 1'}", "allowed: {{ lookback }}"),
         ("{query: errors, holds: '== 1'}", "spec.recovery.holds: '== 1' must be <=, >=, < or > and a number"),
         ("{query: errors}", "spec.recovery.holds: is missing: the condition, such as '<= 1'"),
         ("{query: errors, holds: '<= 1', step: 1h}", "spec.recovery.step: '1h' must be a number"),
@@ -418,6 +421,26 @@ def test_both_shipped_specs_load() -> None:
     }
 
 
+@pytest.mark.parametrize("spec", known_specs())
+def test_recovered_means_within_the_objectives_of_the_spec(spec: str) -> None:
+    """The bounds of the recovery query are written again in PromQL; they must be those of the rows above it."""
+    found = {objective.name: objective for objective in load_slos(spec)}
+    recovery = found["recovery-time"].indicator
+    assert isinstance(recovery, RecoveryIndicator)
+    errors, latency = re.findall(r"/ ([0-9.]+),\s*\"sli\"", recovery.query)
+    assert float(errors) * 100 == pytest.approx(found["error-rate"].value)
+    assert float(latency) * 1000 == pytest.approx(found["latency-p99"].value)
+    assert re.findall(r"\[([^]]+)\]", recovery.query) == ["{{ lookback }}"] * 3
+
+
+def test_the_canary_tells_a_clean_run_from_one_of_two_kills() -> None:
+    errors = {objective.name: objective for objective in load_slos("canary")}["error-rate"]
+    for failed, verdict in ((0, Verdict.PASS), (3, Verdict.PASS), (25, Verdict.FAIL), (45, Verdict.FAIL)):
+        low, high = wilson(failed, 1789)
+        value = PhaseValue(100 * failed / 1789, 100 * low, 100 * high, 1789)
+        assert decide(errors, value, "strict")[0] is verdict
+
+
 def test_a_spec_is_a_name_a_file_or_its_text(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(GOOD)
@@ -464,3 +487,21 @@ def test_notes_are_logged(caplog: pytest.LogCaptureFixture) -> None:
 def test_templates_have_nothing_but_phase_and_window(template: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         check(template)
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        ("up", 0),
+        ("sum(rate(a[3000ms])) / sum(rate(b[5s]))", 5),
+        ("rate(a[1h30m] offset 2d)", 5400),
+        ('max_over_time(rate(a{x="[9h]"}[1m])[10m:1s])', 600),
+    ],
+)
+def test_how_far_a_query_looks_back(query: str, seconds: float) -> None:
+    assert longest_range_s(query) == seconds
+
+
+def test_the_look_back_is_filled_in() -> None:
+    assert fill_line("rate(a[{{ lookback }}])", lookback_s=1.5) == "rate(a[1500ms])"
+    assert duration(0.0001) == "1ms"

@@ -9,7 +9,7 @@ from aftershock.slo.objective import Objective, RecoveryIndicator
 from aftershock.slo.verdict import PhaseValue, Reason, Status, Verdict
 from aftershock.windows import Phase
 
-from .conftest import RECOVERY, WINDOWS, Run
+from .conftest import RECOVERY, WINDOWS, Run, window
 
 BAD, GOOD, SILENT = 100.0, 0.0, math.nan
 
@@ -24,12 +24,41 @@ def measured(run: Run, objective: Objective = RECOVERY) -> PhaseValue:
 
 
 def test_it_is_the_first_of_three_steps_that_hold() -> None:
-    value = measured(after(BAD, BAD, GOOD, GOOD, GOOD, BAD))
+    value = measured(after(BAD, BAD, GOOD, GOOD, GOOD, GOOD))
     assert (value.value, value.low, value.high, value.n) == (3.0, 2.0, 3.0, 6)
 
 
 def test_a_relapse_starts_the_count_again() -> None:
     assert measured(after(GOOD, GOOD, BAD, GOOD, GOOD, GOOD)).value == 4.0
+    assert measured(after(BAD, GOOD, GOOD, GOOD, GOOD, BAD, GOOD, GOOD, GOOD)).value == 7.0
+
+
+def test_who_is_down_when_watching_ends_is_not_back() -> None:
+    value = measured(after(BAD, *[GOOD] * 20, BAD))
+    assert (value.value, value.status) == (22.0, Status.AT_LEAST)
+
+
+def test_a_step_that_looks_back_into_the_fault_may_break_but_not_hold() -> None:
+    def looking_back(*values: float) -> PhaseValue:
+        return measured(Run().sick([(51.0 + index, value) for index, value in enumerate(values)], lookback_s=3.0))
+
+    back = looking_back(*[GOOD] * 6)
+    assert (back.value, back.low, back.n) == (3.0, 0.0, 4)
+    broken = looking_back(GOOD, BAD, BAD, BAD, BAD, GOOD, GOOD, GOOD)  # the last bad step saw seconds 52 to 55
+    assert (broken.value, broken.low, broken.high) == (6.0, 2.0, 6.0)
+    early = looking_back(GOOD, BAD, GOOD, GOOD, GOOD)
+    assert (early.value, early.low) == (3.0, 0.0)
+    assert looking_back(GOOD, GOOD).status is Status.NO_OBSERVATIONS
+    never = looking_back(*[BAD] * 29)
+    assert (never.value, never.low) == (29.0, 26.0)
+
+
+def test_stale_samples_between_the_phases_say_nothing() -> None:
+    windows = [WINDOWS[0], window(Phase.CHAOS, 25, 55, reverted=50), WINDOWS[2]]  # no load from 55 to 60
+    run = Run(windows=windows).sick([(second, GOOD) for second in (54, 55, 56, 60, 61)], lookback_s=1.0)
+    run.sick([(56.5, BAD), (57.0, BAD), (59.5, BAD)], lookback_s=1.0)
+    value = measured(run)
+    assert (value.value, value.n) == (4.0, 5)
 
 
 def test_steps_without_traffic_neither_hold_nor_break() -> None:
@@ -58,7 +87,8 @@ def test_steps_after_the_recovery_phase_do_not_count() -> None:
 
 def test_two_good_steps_at_the_end_are_not_enough() -> None:
     value = measured(after(BAD, BAD, GOOD, GOOD))
-    assert (value.value, value.high, value.status, value.text) == (4.0, None, Status.AT_LEAST, ">= 4")
+    assert (value.value, value.high, value.status, value.text) == (2.0, None, Status.AT_LEAST, ">= 2")
+    assert value.detail == "not back in 4.0 s of watching"
     assert Run(after(BAD, BAD, GOOD, GOOD).rows).row(RECOVERY).reason is Reason.CENSORED
 
 
@@ -86,6 +116,22 @@ def test_a_condition_that_never_held_is_no_recovery() -> None:
     assert len(run.judge(RECOVERY).notes) == 1
 
 
+@pytest.mark.parametrize(
+    ("baseline", "steady"),
+    [
+        ([GOOD] * 20, True),
+        ([BAD] * 9 + [GOOD] * 11, True),
+        ([BAD] * 10 + [GOOD] * 10, False),  # no majority
+        ([GOOD] * 19 + [BAD], False),  # down when the fault came
+        ([BAD] * 15 + [GOOD] * 3 + [SILENT] * 2, False),
+        ([SILENT] * 15 + [GOOD] * 5, True),
+    ],
+)
+def test_most_steps_before_the_fault_must_hold_and_the_last_of_them(baseline: list[float], steady: bool) -> None:
+    run = Run().sick(list(enumerate(baseline))).sick([(second, BAD) for second in range(51, 81)])
+    assert run.row(RECOVERY).reason is (Reason.NOT_RECOVERED if steady else Reason.BASELINE_NOT_STEADY)
+
+
 def test_a_baseline_of_two_steps_tells_nothing() -> None:
     run = Run().sick([(1.0, BAD), (2.0, BAD), *((float(second), BAD) for second in range(51, 81))])
     assert run.row(RECOVERY).reason is Reason.NOT_RECOVERED
@@ -93,7 +139,7 @@ def test_a_baseline_of_two_steps_tells_nothing() -> None:
 
 def test_the_number_of_steps_is_the_objectives() -> None:
     once = replace(RECOVERY, indicator=RecoveryIndicator("q", RECOVERY.indicator.op, 1.0, windows=1))
-    assert measured(after(BAD, GOOD, BAD), once).value == 2.0
+    assert measured(after(BAD, GOOD), once).value == 2.0
 
 
 def test_a_control_run_counts_from_the_end_of_its_chaos_phase() -> None:

@@ -1,6 +1,7 @@
 """Intervals against published figures, against each other, and against simulated data with a known truth."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -9,17 +10,24 @@ from hypothesis import strategies as st
 
 from aftershock.slo.statistics import (
     Bucket,
+    Estimate,
+    Z,
     mcnemar,
     newcombe,
     paired_drop,
     quantile_of_buckets,
-    quantile_of_sorted,
     quantile_ranks,
     samples_needed,
     saturated,
     wilson,
-    z_score,
 )
+
+
+def quantile_of_sorted(values: Sequence[float], quantile: float) -> Estimate:
+    """What the values themselves say: nearest rank, and the order statistics around it."""
+    below, above = quantile_ranks(len(values), quantile)
+    low, high = (None if rank is None else values[rank - 1] for rank in (below, above))
+    return Estimate(values[max(1, math.ceil(quantile * len(values) - 1e-9)) - 1], low, high, len(values))
 
 
 def test_wilson_is_the_published_interval() -> None:
@@ -54,7 +62,7 @@ def test_mcnemar_is_the_exact_binomial_test() -> None:
 
 def test_a_paired_drop_without_discordant_pairs_has_a_width() -> None:
     estimate = paired_drop(0, 0, 1200)
-    limit = z_score() ** 2 / (1200 + z_score() ** 2)  # Tango's limits in closed form
+    limit = Z**2 / (1200 + Z**2)  # Tango's limits in closed form
     assert estimate.value == 0
     assert (estimate.low, estimate.high) == pytest.approx((-limit, limit))
 

@@ -35,9 +35,11 @@ def test_the_document() -> None:
         "objective",
         "display",
         "unit",
-        "target",
+        "op",
+        "bound",
         "phases",
         "judged",
+        "decided_by",
         "verdict",
         "reason",
         "explanation",
@@ -45,6 +47,7 @@ def test_the_document() -> None:
         "severity",
         "evidence",
     }
+    assert (latency["op"], latency["bound"], latency["decided_by"]) == ("lte", 800, "chaos")
     assert latency["phases"]["chaos"]["status"] == "at_least"
     assert latency["phases"]["recovery"] == {
         "value": None,

@@ -22,16 +22,15 @@ Answer = tuple[int, dict[str, Any]]
 Ask = Callable[..., Answer]
 
 
-def conversation(tmp_path: Path, talk: Callable[[Ask, str], None]) -> list[str]:
-    """Serve the API for a Deployment that was never started, while `talk` asks; what `stop` was called for."""
-    stops: list[str] = []
+def conversation(tmp_path: Path, talk: Callable[[Ask, str], None], replicas: int = 1) -> None:
+    """Serve the API for a Deployment that was never started, while `talk` asks it about its first pod."""
 
     async def run() -> None:
         pool = PortPool()
         port = pool.take()
         command = Command("x", ("true",), tmp_path, tmp_path / "log")
-        deployment = Deployment([1], lambda slot, port: command, 0.0, lambda: None)
-        api = Api(TOKEN, lambda: {"version": 1}, deployment, lambda: stops.append("stop"))
+        deployment = Deployment([1] * replicas, lambda slot, port: command, 0.0, lambda: None)
+        api = Api(TOKEN, lambda: {"version": 1}, deployment)
 
         def ask(method: str, path: str, body: str = "", token: str = TOKEN) -> Answer:
             connection = http.client.HTTPConnection(HOST, port, timeout=5)
@@ -42,29 +41,40 @@ def conversation(tmp_path: Path, talk: Callable[[Ask, str], None]) -> list[str]:
             return answer.status, json.loads(content)
 
         with served(api, port):
-            await asyncio.to_thread(talk, ask, deployment.pods[0].name)
+            await asyncio.to_thread(talk, ask, deployment.pods[0].name if replicas else "")
         pool.close()
 
     asyncio.run(run())
-    return stops
 
 
-def test_state_and_stop(tmp_path: Path) -> None:
+def test_the_state_is_told(tmp_path: Path) -> None:
     def talk(ask: Ask, pod: str) -> None:
         assert ask("GET", "/state") == (200, {"version": 1})
-        assert ask("POST", "/stop") == (200, {"stopping": True})
 
-    assert conversation(tmp_path, talk) == ["stop"]
+    conversation(tmp_path, talk)
+
+
+def test_a_stack_without_pods_says_so(tmp_path: Path) -> None:
+    def talk(ask: Ask, pod: str) -> None:
+        assert ask("POST", "/pods/x/delete") == (404, {"error": "there is no pod 'x'; there are none"})
+
+    conversation(tmp_path, talk, replicas=0)
 
 
 def test_without_the_token_nothing_is_said_or_done(tmp_path: Path) -> None:
     def talk(ask: Ask, pod: str) -> None:
-        for method, path in (("GET", "/state"), ("POST", "/stop"), ("POST", f"/pods/{pod}/delete"), ("GET", "/x")):
+        for method, path in (
+            ("GET", "/state"),
+            ("POST", f"/pods/{pod}/kill"),
+            ("POST", f"/pods/{pod}/delete"),
+            ("GET", "/x"),
+        ):
             status, document = ask(method, path, token="wrong")
             assert status == 401
             assert "token" in document["error"]
+        assert ask("GET", "/state")[0] == 200
 
-    assert conversation(tmp_path, talk) == []
+    conversation(tmp_path, talk)
 
 
 def test_deleting_a_pod_that_has_no_process_yet(tmp_path: Path) -> None:
@@ -80,6 +90,7 @@ def test_deleting_a_pod_that_has_no_process_yet(tmp_path: Path) -> None:
         ("/pods/nobody/delete", "", 404, "nobody"),
         ("/pods/nobody/kill", "", 404, "nobody"),
         ("/pods/POD/restart", "", 404, "/pods/NAME/delete"),
+        ("/stop", "", 404, "/pods/NAME/delete"),
         ("/pods/POD/kill", "", 409, "has not started"),
         ("/pods/POD/kill", '{"signal": "KILL"}', 400, "SIGKILL"),
         ("/pods/POD/kill", '{"signal": 9}', 400, "SIGKILL"),
@@ -100,4 +111,4 @@ def test_refusals_say_why(tmp_path: Path, path: str, body: str, status: int, wor
         assert got == status
         assert word in document["error"]
 
-    assert conversation(tmp_path, talk) == []
+    conversation(tmp_path, talk)

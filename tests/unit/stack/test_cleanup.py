@@ -6,15 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from aftershock.errors import StackError
+from aftershock.processes import Identity
 from aftershock.progress import JOURNAL_VARIABLE
-from aftershock.stack.cleanup import Owner, cleanup, record_owner, register_process
-from aftershock.stack.process import Identity
+from aftershock.stack.cleanup import cleanup, is_live, owned, register_process
 from aftershock.stack.state import GatewayState, PartState, PodState, StackState, SupervisorState, write_state
 
 STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
@@ -54,11 +54,13 @@ def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 def owned_by_the_dead(run_dir: Path, *started: subprocess.Popen[bytes]) -> None:
     """Write the records of a run as a command that then died would have: in a process that ends."""
     code = f"""
+import os
 from pathlib import Path
-from aftershock.stack.cleanup import record_owner, register_process
-record_owner(Path({str(run_dir)!r}))
-for pid in {[process.pid for process in started]}:
-    register_process(Path({str(run_dir)!r}), pid)
+from aftershock.stack.cleanup import owned, register_process
+with owned(Path({str(run_dir)!r})):
+    for pid in {[process.pid for process in started]}:
+        register_process(Path({str(run_dir)!r}), pid)
+    os._exit(0)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -101,17 +103,20 @@ def test_what_a_dead_command_left_is_ended(tmp_path: Path, spawn: Spawn) -> None
 
 def test_the_run_of_a_living_command_is_not_touched(tmp_path: Path, spawn: Spawn) -> None:
     pipeline = spawn()
-    record_owner(tmp_path / "r1")
-    register_process(tmp_path / "r1", pipeline.pid)
-    assert cleanup(tmp_path) == []
-    assert pipeline.poll() is None
-    assert (tmp_path / "r1" / "stack" / "owner.json").exists()
+    with owned(tmp_path / "r1"):
+        register_process(tmp_path / "r1", pipeline.pid)
+        assert is_live(tmp_path / "r1")
+        assert cleanup(tmp_path) == []
+        assert pipeline.poll() is None
+        assert (tmp_path / "r1" / "stack" / "owner.json").exists()
 
 
 def test_a_run_of_another_machine_is_not_touched(tmp_path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = spawn()
     owned_by_the_dead(tmp_path / "r1", pipeline)
+    assert not is_live(tmp_path / "r1")
     monkeypatch.setattr("platform.node", lambda: "elsewhere")
+    assert is_live(tmp_path / "r1")
     assert cleanup(tmp_path) == []
     assert pipeline.poll() is None
 
@@ -142,16 +147,54 @@ def test_records_that_cannot_be_read_are_left_alone(tmp_path: Path) -> None:
     owner = tmp_path / "r1" / "stack" / "owner.json"
     owner.parent.mkdir(parents=True)
     owner.write_text("{}")
+    assert is_live(tmp_path / "r1")
     assert cleanup(tmp_path) == []
     assert owner.exists()
+
+
+def test_a_run_that_nobody_owns_is_not_live(tmp_path: Path) -> None:
+    assert not is_live(tmp_path)
+    assert not is_live(tmp_path / "missing")
+
+
+def test_a_record_of_another_user_is_one_of_a_live_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_bytes", refused)  # the folder is closed to us; root would be let in
+    assert is_live(tmp_path / "r1")
 
 
 def test_no_runs_no_leftovers(tmp_path: Path) -> None:
     assert cleanup(tmp_path / "missing") == []
 
 
-def test_a_process_can_be_registered_without_a_stack(tmp_path: Path) -> None:
-    register_process(tmp_path / "r1", os.getpid())
-    me = Identity.of(os.getpid())
-    assert replace(Owner("h", me), started=(me,)).started == (me,)
-    assert (tmp_path / "r1" / "stack" / "owner.json").read_text().count(f'"pid": {me.pid}') == 2
+def test_a_run_without_a_stack_leaves_no_record(tmp_path: Path) -> None:
+    run_dir = tmp_path / "r1"
+    owner = run_dir / "stack" / "owner.json"
+    with pytest.raises(ValueError, match="the run"), owned(run_dir):
+        with owned(run_dir):  # as the stack does inside a run
+            register_process(run_dir, os.getpid())
+        assert owner.read_text().count(f'"pid": {os.getpid()}') == 2
+        assert is_live(run_dir)
+        raise ValueError("the run fails")
+    assert not owner.exists()
+    assert not is_live(run_dir)
+
+
+def test_only_a_living_process_of_an_owned_run_is_registered(tmp_path: Path, spawn: Spawn) -> None:
+    run_dir = tmp_path / "r1"
+    with pytest.raises(StackError, match="nobody owns this run"):
+        register_process(run_dir, os.getpid())
+    dead = spawn()
+    dead.kill()
+    dead.wait()
+    with owned(run_dir), pytest.raises(StackError, match=str(dead.pid)):
+        register_process(run_dir, dead.pid)
+
+
+def test_a_dead_owner_is_succeeded(tmp_path: Path) -> None:
+    owned_by_the_dead(tmp_path / "r1")
+    with owned(tmp_path / "r1"):
+        assert is_live(tmp_path / "r1")
+    assert not is_live(tmp_path / "r1")

@@ -14,7 +14,7 @@ import pytest
 from aftershock.errors import StackError
 from aftershock.files import write_json
 from aftershock.stack import object_store
-from aftershock.stack.object_store import ObjectStore, StoreFolder
+from aftershock.stack.object_store import ObjectStore, StoreFolder, find_weed
 from aftershock.stack.ports import PortPool
 
 
@@ -29,6 +29,13 @@ def opened(path: Path) -> StoreFolder:
     folder = StoreFolder.open(path)
     assert folder is not None
     return folder
+
+
+def test_without_seaweedfs_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StackError, match="--store-endpoint none"):
+        find_weed()
 
 
 def test_a_folder_has_one_user_at_a_time(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ class WebServer:
     pool: PortPool
     code: str = SERVER
     stays: bool = False
+    vital: bool = False
     name: str = "web"
 
     @property
@@ -131,4 +132,20 @@ def test_a_part_that_ends_later_is_reported_and_not_restarted(tmp_path: Path, po
     assert recipe.starts() == 1
     (event,) = [json.loads(line) for line in journal.read_text().splitlines()]
     assert event["event"] == "warning"
-    assert event["message"] == "web killed by SIGKILL; it is not restarted"
+    assert event["message"].startswith("web killed by SIGKILL; it is not restarted; ")
+
+
+def test_the_end_of_a_vital_part_is_an_error_with_its_log(tmp_path: Path, pool: PortPool, journal: Path) -> None:
+    settle(WebServer(tmp_path, pool.take(), pool, vital=True), kill_when_ready=True)
+    (event,) = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert (event["event"], event["type"], event["exit_code"]) == ("error", "StackError", 4)
+    assert event["message"].startswith("web killed by SIGKILL; it is not restarted; its last words: ")
+    assert event["message"].endswith(f"; see {tmp_path / 'web.log'}")
+
+
+def test_a_vital_part_that_gets_no_port_is_an_error(tmp_path: Path, pool: PortPool, journal: Path) -> None:
+    with socket.create_server((HOST, 0)) as winner:
+        settle(WebServer(tmp_path, winner.getsockname()[1], pool, stays=True, vital=True))
+    (event,) = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert (event["event"], event["exit_code"]) == ("error", 4)
+    assert "Address already in use" in event["message"]

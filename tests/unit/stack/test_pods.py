@@ -9,8 +9,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from aftershock.processes import Identity
 from aftershock.stack.pods import Deployment
-from aftershock.stack.process import Command, Identity, last_line
+from aftershock.stack.process import Command, last_line
 from aftershock.stack.state import PodState
 
 NEVER_S = 600.0

@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from aftershock.errors import StackError
-from aftershock.stack.process import Command, Identity, Process, end, ending, last_line
+from aftershock.processes import Identity
+from aftershock.stack.process import Command, Process, end, ending, last_line, last_words
 
 STUBBORN = (
     "import signal,sys,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up',flush=True); time.sleep(60)"
@@ -63,8 +64,30 @@ def test_an_identity_is_found_only_while_it_lives(spawn: Spawn) -> None:
     assert not identity.alive()
     process.wait()
     assert not identity.alive()
-    with pytest.raises(StackError, match=str(process.pid)):
+    with pytest.raises(ProcessLookupError, match=str(process.pid)):
         Identity.of(process.pid)
+
+
+def test_two_readings_of_one_start_may_differ_by_a_second(spawn: Spawn) -> None:
+    process = spawn("import time; print(flush=True); time.sleep(60)")
+    started = Identity.of(process.pid).started
+    assert [Identity(process.pid, started + shift).alive() for shift in (-1.0, 1.0, -2.0, 2.0)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_process_that_cannot_be_looked_at_counts_as_alive(spawn: Spawn, monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = Identity.of(spawn("import time; print(flush=True); time.sleep(60)").pid)
+
+    def refused(process: psutil.Process) -> float:
+        raise psutil.AccessDenied(process.pid)
+
+    monkeypatch.setattr(psutil.Process, "create_time", refused)
+    assert identity.alive()
+    assert identity.find() is None
 
 
 def test_a_pid_that_changed_hands_is_left_alone(spawn: Spawn) -> None:
@@ -142,6 +165,13 @@ def test_last_line(tmp_path: Path) -> None:
     assert last_line(log) == ""
     log.write_bytes(b"x" * 20_000 + b"\nwhat was \xff wrong  \n\n \n")
     assert last_line(log) == "what was � wrong"
+
+
+def test_last_words_are_one_line(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert last_words("web ended", log) == f"web ended; see {log}"
+    log.write_text("first\nlast\n")
+    assert last_words("web ended", log) == f"web ended; its last words: last; see {log}"
 
 
 def test_endings() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from aftershock.errors import InputError
 from aftershock.stack.settings import Launch, StackSettings
+from aftershock.stack.stack import check
 
 
 def test_every_field_says_what_it_is() -> None:
@@ -39,6 +40,13 @@ def test_what_is_wrong_is_said_in_one_line(values: dict[str, object], words: lis
     assert "\n" not in str(caught.value)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_only_servers_need_a_model_and_a_port() -> None:
+    settings = StackSettings(model="no-such-model")
+    with pytest.raises(InputError, match="no-such-model"):
+        check(settings)
+    check(settings.model_copy(update={"servers": False}))
 
 
 def test_the_launch_document_survives_its_file(tmp_path: Path) -> None:

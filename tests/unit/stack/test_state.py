@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from aftershock.errors import StackError
-from aftershock.stack.private import private_folder
-from aftershock.stack.process import Identity
+from aftershock.processes import Identity
+from aftershock.stack.private import private_folder, write_private
 from aftershock.stack.state import (
     GatewayState,
     PartState,
@@ -60,6 +60,28 @@ def test_the_document_has_the_names_others_read(tmp_path: Path) -> None:
     assert document["supervisor"] == {"pid": 10, "started": 99.5, "url": "http://127.0.0.1:1", "token": "secret-a"}
     assert document["prometheus"] == {"url": "http://127.0.0.1:5"}
     assert document["pods"][0]["created_at"] == "2026-12-01T05:30:00Z"
+
+
+def test_a_stack_without_servers_has_no_gateway(tmp_path: Path) -> None:
+    state = replace(STATE, gateway=None, pods=(), parts=())
+    write_state(tmp_path / "state.json", state)
+    assert read_state(tmp_path / "state.json") == state
+    assert json.loads((tmp_path / "state.json").read_text())["gateway"] is None
+    assert state.ready
+
+
+def test_a_private_file_is_never_readable_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+    replace_file = Path.replace
+
+    def watched(self: Path, target: Path) -> Path:
+        modes.append(stat.S_IMODE(self.stat().st_mode))
+        return replace_file(self, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    write_private(tmp_path / "secret", "s")
+    assert modes == [0o600]
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
 
 
 def test_ready_is_everybody() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from aftershock.chaos.local.stop import StopRequestedError, StopSwitch
 
 
 @pytest.fixture
-def live(tmp_path: Path, engine: Callable[..., ChaosEngine]) -> LiveEngine:
+def live(stack: Any, engine: Callable[..., ChaosEngine]) -> Iterator[LiveEngine]:
     """Accepted, with one experiment."""
-    accepted = LiveEngine(tmp_path, engine(("pod-delete", {})))
+    accepted = LiveEngine(stack.folder / "chaos", engine(("pod-delete", {})))
     accepted.accept(["pod-delete"])
-    return accepted
+    yield accepted
+    accepted.close(stopped=True)
 
 
 def asked(live: LiveEngine) -> bool:
@@ -103,15 +105,78 @@ def test_what_others_wrote_stays(live: LiveEngine) -> None:
     assert document(live)["spec"]["engineState"] == "stop"
 
 
-def test_engines_that_are_live_can_be_stopped_from_outside(live: LiveEngine) -> None:
-    folder = live.path.parent
-    (folder / "chaos").mkdir()
-    (folder / "chaos" / "broken.yaml").write_text("spec: {}\nstatus: broken")
-    there = live.path = live.path.rename(folder / "chaos" / live.path.name)
-    assert stop_engines(folder) == [there]
+def test_a_stop_that_is_written_during_an_update_is_not_lost(live: LiveEngine) -> None:
+    """The writer has the file open when the update replaces it, and writes into what is no longer there."""
+    text = live.path.read_text()
+    with live.path.open("r+") as theirs:
+        live.update("pod-delete", "Running", "Awaited")
+        theirs.write(text.replace("engineState: active", "engineState: stop  "))
+    assert asked(live)
+
+
+def test_a_deletion_during_an_update_is_not_lost(live: LiveEngine) -> None:
+    live.path.unlink()
+    live.update("pod-delete", "Running", "Awaited")
+    assert not live.path.exists()
+    assert asked(live)
+
+
+def in_place(path: Path) -> None:
+    path.write_text(path.read_text().replace("engineState: active", "engineState: stop"))
+
+
+def by_renaming(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_text(path.read_text().replace("engineState: active", "engineState: stop"))
+    other.replace(path)
+
+
+def by_command(path: Path) -> None:
+    assert stop_engines(path.parent.parent) == [path]
+
+
+@pytest.mark.parametrize("write_stop", [in_place, by_renaming, by_command])
+def test_no_stop_is_lost_however_often_the_file_is_rewritten(
+    stack: Any, engine: Callable[..., ChaosEngine], write_stop: Callable[[Path], None]
+) -> None:
+    """The backend updates as fast as it can while somebody writes a stop, again and again with a new engine."""
+    for _ in range(40):
+        live = LiveEngine(stack.folder / "chaos", engine(("pod-delete", {})))
+        live.accept(["pod-delete"])
+        done, started = threading.Event(), threading.Event()
+
+        def hammer(live: LiveEngine = live, done: threading.Event = done, started: threading.Event = started) -> None:
+            number = 0
+            while not done.is_set():
+                live.update("pod-delete", f"Running {(number := number + 1)}", "Awaited")
+                started.set()
+
+        thread = threading.Thread(target=hammer)
+        thread.start()
+        started.wait(10)
+        write_stop(live.path)
+        done.set()
+        thread.join(10)
+        assert asked(live)
+        live.close(stopped=True)
+
+
+def test_engines_that_are_live_can_be_stopped_from_outside(live: LiveEngine, stack: Any) -> None:
+    (stack.folder / "chaos" / "broken.yaml").write_text("spec: {}\nstatus: broken")
+    assert stop_engines(stack.folder) == [live.path]
     assert asked(live)
     live.close(stopped=True)
-    assert stop_engines(folder) == []
+    assert stop_engines(stack.folder) == []
+
+
+def test_the_engine_of_a_dead_stack_cannot_be_stopped(stack: Any, live: LiveEngine) -> None:
+    with subprocess.Popen(["sleep", "60"]) as supervisor:
+        stack.write_state(supervisor.pid)
+        supervisor.kill()
+    assert stop_engines(stack.folder) == []
+    assert document(live)["spec"]["engineState"] == "active"
+    stack.state_file.unlink()
+    assert stop_engines(stack.folder) == []
 
 
 def test_the_switch_is_thrown_by_either(live: LiveEngine) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from aftershock.chaos.backend import create_backend
+from aftershock.chaos.backend import BACKENDS, create_backend
 from aftershock.chaos.engine import ChaosEngine, parse_engine
 from aftershock.chaos.local.backend import LocalBackend
 from aftershock.chaos.local.faults import FAULTS
@@ -150,9 +151,15 @@ def test_the_local_backend_without_a_stack_is_refused() -> None:
         create_backend(Experiment())
 
 
-def test_an_unknown_backend_is_refused() -> None:
-    with pytest.raises(InputError, match="known are local"):
-        create_backend(Experiment().model_copy(update={"backend": "gremlin"}))
+def test_an_experiment_can_name_every_backend_and_no_other() -> None:
+    assert set(get_args(Experiment.model_fields["backend"].annotation)) == set(BACKENDS)
+
+
+def test_a_stack_without_model_servers_is_refused(stack: Any, engine: Build) -> None:
+    document = json.loads(stack.state_file.read_text())
+    stack.state_file.write_text(json.dumps(document | {"gateway": None}))
+    with pytest.raises(ChaosError, match="a stack with model servers"):
+        preflight(stack, engine(("pod-delete", {})))
 
 
 def test_without_a_preflight_the_refusal_is_an_outcome(stack: Any, engine: Build) -> None:

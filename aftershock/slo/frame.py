@@ -1,4 +1,4 @@
-"""One row a sample, and the tidy frame of all: what `metrics.parquet` holds."""
+"""The tidy frame between collector, judge and report: one row a sample. What `metrics.parquet` holds. No I/O."""
 
 from __future__ import annotations
 
@@ -13,8 +13,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+TIMELINE = "_timeline"
+"""Objective of the report's own series, whatever is judged."""
 
-class Status(StrEnum):
+
+class Role(StrEnum):
+    """What a number is to its objective."""
+
+    VALUE = "value"
+    SAMPLES = "samples"
+    GOOD = "good"
+    BAD = "bad"
+    TOTAL = "total"
+    BUCKET = "bucket"
+    RECOVERY = "recovery"
+    TIMELINE = "timeline"
+
+
+class Answer(StrEnum):
     """What became of a question. Only `ok` has a number that counts; nothing here is ever turned into 0."""
 
     OK = "ok"
@@ -28,8 +44,8 @@ class Status(StrEnum):
     """Prometheus did not answer."""
 
     @classmethod
-    def of(cls, value: float) -> Status:
-        """The status of a value that came."""
+    def of(cls, value: float) -> Answer:
+        """What a value that came is."""
         return cls.NAN if math.isnan(value) else cls.INF if math.isinf(value) else cls.OK
 
 
@@ -39,7 +55,7 @@ class Row:
 
     objective: str
     role: str
-    """value, samples, good, bad, total, bucket, recovery or timeline."""
+    """One of Role."""
     phase: str
     """Empty for series over the whole run."""
     at: datetime
@@ -48,12 +64,16 @@ class Row:
     value: float
     """NaN where there is none."""
     status: str
+    """One of Answer."""
     detail: str
     """Why, where the status is not `ok`."""
+    template: str
+    """The PromQL as the objective has it: whoever asks the same gets the same answer, under whatever name."""
     query: str
-    """The PromQL that was sent."""
+    """The PromQL that was evaluated. Of a count it is the range whose samples were counted here; what was sent for it
+    (see `metrics.increase`) are the last samples of that range and of the time before it."""
     range_s: float
-    """How much time before `at` the value speaks of."""
+    """How much time before `at` the value speaks of: the phase, or the longest range in the query of a line."""
 
 
 def labels_text(labels: Mapping[str, str]) -> str:

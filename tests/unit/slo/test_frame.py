@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from aftershock.metrics.frame import Row, Status, labels_text, to_frame
+from aftershock.slo.frame import Answer, Row, labels_text, to_frame
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 TYPES = {
@@ -22,28 +22,31 @@ TYPES = {
     "value": "float64",
     "status": "str",
     "detail": "str",
+    "template": "str",
     "query": "str",
     "range_s": "float64",
 }
 
 
-def row(value: float, status: Status, detail: str = "") -> Row:
-    return Row("latency", "value", "chaos", AT, labels_text({"b": "2", "a": "é"}), value, status, detail, "q", 21.5)
+def row(value: float, status: Answer, detail: str = "") -> Row:
+    return Row(
+        "latency", "value", "chaos", AT, labels_text({"b": "2", "a": "é"}), value, status, detail, "t", "q", 21.5
+    )
 
 
 def test_columns_are_those_of_a_row_whatever_is_in_them() -> None:
     assert list(TYPES) == [field.name for field in fields(Row)]
-    for rows in ([], [row(1.0, Status.OK)], [row(math.nan, Status.EMPTY, "nothing")]):
+    for rows in ([], [row(1.0, Answer.OK)], [row(math.nan, Answer.EMPTY, "nothing")]):
         assert to_frame(rows).dtypes.astype(str).to_dict() == TYPES
 
 
 def test_parquet_gives_back_every_row_as_it_was(tmp_path: Path) -> None:
     rows = [
-        row(0.1, Status.OK),
-        row(math.nan, Status.NAN, "the answer is NaN"),
-        row(math.inf, Status.INF, "the answer is +inf"),
-        row(-math.inf, Status.INF, "the answer is -inf"),
-        row(math.nan, Status.UNREACHABLE, "line one, 'quoted'"),
+        row(0.1, Answer.OK),
+        row(math.nan, Answer.NAN, "the answer is NaN"),
+        row(math.inf, Answer.INF, "the answer is +inf"),
+        row(-math.inf, Answer.INF, "the answer is -inf"),
+        row(math.nan, Answer.UNREACHABLE, "line one, 'quoted'"),
     ]
     path = tmp_path / "metrics.parquet"
     to_frame(rows).to_parquet(path)
@@ -61,4 +64,4 @@ def test_parquet_gives_back_every_row_as_it_was(tmp_path: Path) -> None:
     [(0.0, "ok"), (-1.5, "ok"), (math.nan, "nan"), (math.inf, "inf"), (-math.inf, "inf")],
 )
 def test_status_of_a_value(value: float, status: str) -> None:
-    assert Status.of(value) == status
+    assert Answer.of(value) == status
