@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from aftershock import __version__
 from aftershock.errors import AftershockError, ExitCode, InfrastructureError, InputError
 from aftershock.experiment import Experiment, resolve
+from aftershock.slo.decision import POLICIES
 from aftershock.stack.settings import StackSettings
 
 RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of all runs.")
@@ -142,7 +143,7 @@ def render(name: str, parameters: tuple[str, ...], **target: str | None) -> int:
 @cli.command()
 @click.argument("run_directory", type=click.Path(path_type=Path))
 @click.option("--slo", default=None, help="Another SLO document: name or file.  [default: the run's own]")
-@click.option("--policy", type=click.Choice(["strict", "point"]), default=None, help="Another policy.")
+@click.option("--policy", type=click.Choice(POLICIES), default=None, help="Another policy.")
 def judge(run_directory: Path, slo: str | None, policy: str | None) -> int:
     """Judge a finished run again, from what it measured; no server is needed."""
     from aftershock.console import table_text

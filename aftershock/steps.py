@@ -109,7 +109,8 @@ def _preflight(experiment: Experiment, engine_text: str) -> None:
             f"{experiment.store_endpoint}: no object store answers; --store-endpoint none keeps no history"
         )
     asyncio.run(check_target(_plan(experiment, Phase.BASELINE, Path("unused"))))
-    check_queries(objectives, PrometheusClient(experiment.prometheus_url))
+    with PrometheusClient(experiment.prometheus_url) as client:
+        check_queries(objectives, client)
 
 
 @step
@@ -204,18 +205,15 @@ def collect(experiment_path: Path, window_paths: Sequence[Path], *, metrics_out:
     from aftershock.files import atomic_path
     from aftershock.metrics.collect import collect as ask
     from aftershock.metrics.prometheus import PrometheusClient
+    from aftershock.slo.frame import Answer
     from aftershock.slo.openslo import load_slos
 
     experiment = _read_experiment(experiment_path)
     entries = [read_json(path) for path in window_paths]
     windows = [Window.from_dict(entry) for entry in entries]
-    frame = ask(
-        load_slos(experiment.slo),
-        windows,
-        PrometheusClient(experiment.prometheus_url),
-        scrape_interval_s=experiment.scrape_interval_s,
-    )
-    unreachable = frame["status"].eq("unreachable")
+    with PrometheusClient(experiment.prometheus_url) as client:
+        frame = ask(load_slos(experiment.slo), windows, client, scrape_interval_s=experiment.scrape_interval_s)
+    unreachable = frame["status"].eq(Answer.UNREACHABLE)
     if unreachable.any():
         emit("warning", message=f"{experiment.prometheus_url}: {frame.loc[unreachable, 'detail'].iloc[0]}")
     write_json(windows_out, entries)

@@ -62,7 +62,8 @@ def _measured(objective: Objective, phase: Phase, value: PhaseValue, counted: st
     if isinstance(objective.indicator, RecoveryIndicator):
         if value.status is Status.AT_LEAST:
             return f"{objective.display}: last broken {amount} after the end of the fault, not back when watching ended"
-        return f"{objective.display} was {amount} from the end of the fault ({_between(value)})"
+        relapse = f"; {value.detail}" if value.detail else ""
+        return f"{objective.display} was {amount} from the end of the fault ({_between(value)}{relapse})"
     if value.status is Status.AT_LEAST:
         amount = f"above {amount}"
     interval = f"95 % interval {_between(value)}" if value.has_interval else "no interval known"

@@ -80,10 +80,9 @@ class RatioIndicator:
 
 @dataclass(frozen=True)
 class RecoveryIndicator:
-    """Seconds from the end of the fault until `query` holds again, for good: see `recovery.py`.
+    """Seconds from the end of the fault until `query` holds again for `windows` steps in a row: see `recovery.py`.
 
-    `query` is PromQL over all phases, evaluated each `step_s`. `windows` steps in a row that hold, the last of those
-    that were watched among them, are taken for good.
+    `query` is PromQL over all phases, evaluated each `step_s`.
     """
 
     query: str

@@ -1,4 +1,4 @@
-"""How long the service took to come back for good. No I/O.
+"""How long the service took to come back. No I/O.
 
 A step of the recovery query looks back over some seconds, so it speaks of all of them and not of its instant:
 
@@ -9,9 +9,8 @@ A step of the recovery query looks back over some seconds, so it speaks of all o
 - A step without an answer (no traffic) neither holds nor breaks; nor does one that looks at the stale samples of a
   phase whose load has ended longer ago than it looks back.
 
-A relapse starts the count again: recovered is the start of the last run of steps that hold, if it has as many steps as
-the objective wants and lasts until watching ends. Tools that take the first such run call a service recovered that went
-down again.
+Recovered is the first of as many steps in a row that hold as the objective wants. A step that breaks later is told, not
+counted: over a long watch a tail percentile of a healthy service crosses its bound now and then.
 """
 
 from __future__ import annotations
@@ -111,17 +110,25 @@ def _steady(before: Sequence[Step], wanted: int) -> bool:
 
 
 def _time_to_hold(after: Sequence[Step], since: datetime, indicator: RecoveryIndicator) -> PhaseValue:
-    """The time to the first step after the last that broke, if enough of them hold; else it is censored there."""
+    """The time to the first of enough steps in a row that hold; censored at the last that broke if there are none."""
     if not after:
         return PhaseValue(status=Status.NO_OBSERVATIONS, detail="no step that saw only the time after the fault")
-    first = next((index + 1 for index in reversed(range(len(after))) if not after[index].holds), 0)
-    broken = after[first - 1] if first else None
+    first = _first_run(after, indicator.windows)
+    broken = next((step for step in reversed(after[:first]) if not step.holds), None)
     low = max(0.0, _seconds(since, broken.at - broken.lookback)) if broken else 0.0
-    if len(after) - first >= indicator.windows:
+    if first is not None:
         back = _seconds(since, after[first].at)
-        return PhaseValue(back, low, back, len(after))
+        relapse = next((step for step in after[first:] if not step.holds), None)
+        detail = f"broken again at {_seconds(since, relapse.at):.1f} s" if relapse else ""
+        return PhaseValue(back, low, back, len(after), detail=detail)
     detail = f"not back in {_seconds(since, after[-1].at):.1f} s of watching"
     return PhaseValue(_seconds(since, broken.at) if broken else 0.0, low, None, len(after), Status.AT_LEAST, detail)
+
+
+def _first_run(steps: Sequence[Step], wanted: int) -> int | None:
+    """Where the first `wanted` steps in a row begin that hold."""
+    held = [step.holds for step in steps]
+    return next((index for index in range(len(held) - wanted + 1) if all(held[index : index + wanted])), None)
 
 
 def _seconds(since: datetime, at: datetime) -> float:

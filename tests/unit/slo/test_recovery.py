@@ -28,14 +28,17 @@ def test_it_is_the_first_of_three_steps_that_hold() -> None:
     assert (value.value, value.low, value.high, value.n) == (3.0, 2.0, 3.0, 6)
 
 
-def test_a_relapse_starts_the_count_again() -> None:
+def test_too_few_good_steps_are_no_recovery() -> None:
     assert measured(after(GOOD, GOOD, BAD, GOOD, GOOD, GOOD)).value == 4.0
-    assert measured(after(BAD, GOOD, GOOD, GOOD, GOOD, BAD, GOOD, GOOD, GOOD)).value == 7.0
+    value = measured(after(BAD, GOOD, GOOD, BAD, GOOD, BAD))
+    assert (value.value, value.status) == (6.0, Status.AT_LEAST)
 
 
-def test_who_is_down_when_watching_ends_is_not_back() -> None:
+def test_a_later_relapse_is_told_and_not_counted() -> None:
     value = measured(after(BAD, *[GOOD] * 20, BAD))
-    assert (value.value, value.status) == (22.0, Status.AT_LEAST)
+    assert (value.value, value.status, value.detail) == (2.0, Status.OK, "broken again at 22.0 s")
+    row = after(BAD, *[GOOD] * 20, BAD).row(RECOVERY)
+    assert row.verdict is Verdict.PASS and "broken again at 22.0 s" in row.explanation
 
 
 def test_a_step_that_looks_back_into_the_fault_may_break_but_not_hold() -> None:
