@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from pydantic import BaseModel
@@ -128,16 +128,31 @@ def faults(name: str | None) -> int:
 @click.option("--namespace", default=None, help="Namespace of the target.")
 @click.option("--label", default=None, help="One key=value label of the target.")
 @click.option("--kind", default=None, help="Kind of the target.")
-def render(name: str, parameters: tuple[str, ...], **target: str | None) -> int:
+@click.option("--confirm", multiple=True, metavar="NAME", help="Harm that is meant, as the refusal names it.")
+def render(name: str, parameters: tuple[str, ...], confirm: tuple[str, ...], **target: str | None) -> int:
     """Print the ChaosEngine that a fault renders to."""
     from aftershock.chaos.render import render_fault
 
     wrong = [text for text in parameters if "=" not in text]
     if wrong:
         raise InputError(f"-p {wrong[0]}: must be KEY=VALUE")
-    given = {key: value for key, value in target.items() if value is not None}
-    click.echo(render_fault(name, dict(text.split("=", 1) for text in parameters), **given), nl=False)
+    given: dict[str, Any] = {key: value for key, value in target.items() if value is not None}
+    tunables = dict(text.split("=", 1) for text in parameters)
+    click.echo(render_fault(name, tunables, confirmed=confirm, cluster=True, **given), nl=False)
     return ExitCode.PASS
+
+
+@cli.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--fix", is_flag=True, help="Mend what takes no decision, and say what was changed.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", help="Of the findings.")
+def lint(files: tuple[Path, ...], fix: bool, output: Literal["text", "json"]) -> int:
+    """Name every hazard of ChaosEngines, also of those that workflows hold. 0: none, 1: errors, 2: unreadable."""
+    from aftershock.chaos.lint.files import run_lint
+
+    text, code = run_lint(files, fix, output)
+    click.echo(text)
+    return code
 
 
 @cli.command()

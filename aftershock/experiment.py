@@ -85,10 +85,18 @@ class Experiment(BaseModel):
     kind: Literal["deployment", "statefulset", "daemonset", "deploymentconfig", "rollout"] = Field(
         "deployment", description="Kind of the workload that owns the pods"
     )
-    fault: str = Field("pod-delete", description="Fault template, see `aftershock faults`; none: a control run")
+    fault: str = Field(
+        "pod-delete",
+        description="Fault template, see `aftershock faults`; several, separated by commas: one after the other; "
+        "none: a control run",
+    )
     fault_parameters: FaultParameters = Field(
         {},
-        description="Tunables of the fault under Litmus' names, as a JSON object",
+        description="Tunables of the fault under Litmus' names, as a JSON object; of several faults as fault.NAME",
+    )
+    confirm: str = Field(
+        "none",
+        description="Harm in a cluster that is meant, separated by commas: blast-radius, duration, scrape-gap; none",
     )
     baseline_s: float = Field(20.0, ge=1, le=86_400, description="Length of the baseline phase, seconds")
     chaos_s: float = Field(30.0, ge=1, le=86_400, description="Length of the chaos phase and of the fault, seconds")
@@ -171,6 +179,11 @@ class Experiment(BaseModel):
         if value not in (EMBEDDED, "none") and not re.fullmatch(r"(https?://)?[A-Za-z0-9.\[\]:-]+(:\d{1,5})?/?", value):
             raise ValueError("must be host:port, a URL, embedded or none")
         return value
+
+    @property
+    def confirmed(self) -> tuple[str, ...]:
+        """What `confirm` names."""
+        return () if self.confirm == "none" else tuple(part.strip() for part in self.confirm.split(",") if part.strip())
 
     def needs_stack(self) -> bool:
         """Whether any part of it is to be the embedded stack's."""

@@ -85,7 +85,7 @@ def render_engine(experiment: Experiment) -> str:
         return "# control run: no fault is injected\n"
     from aftershock.chaos.render import render as render_template
 
-    return render_template(experiment)
+    return render_template(experiment, confirmed=experiment.confirmed)
 
 
 def _preflight(experiment: Experiment, engine_text: str) -> None:

@@ -85,9 +85,8 @@ def _own_parameters(templates: Sequence[FaultTemplate], given: Mapping[str, str]
         fault, dot, name = key.rpartition(".")
         if not dot and len(templates) > 1:
             having = [template.name for template in templates if name in template.parameters] or list(own)
-            raise TemplateError(
-                f"{shorten(name)}: which fault is it for? write {' or '.join(f'{each}.{name}' for each in having)[:200]}"
-            )
+            ways = " or ".join(f"{each}.{name[:40]}" for each in having)
+            raise TemplateError(f"{shorten(name)}: which of the faults is it for? write {ways}")
         fault = fault if dot else templates[0].name
         if fault not in own:
             raise TemplateError(

@@ -1,7 +1,8 @@
 """What a set of parameters would do that nobody means, or that somebody has to mean: refused before anything is sent.
 
 Some hazards are mistakes, and are always refused. Others are harm that may be wanted: they are refused until the user
-confirms them by name (`Confirmation`), and only where there is a cluster to harm. The embedded stack belongs to the run.
+confirms them by name (`Confirmation`), and only where there is a cluster to harm:
+the embedded stack belongs to the run.
 """
 
 from __future__ import annotations
@@ -63,13 +64,14 @@ def refuse_hazards(choices: Sequence[Choice], scene: Scene, confirmed: Collectio
     _known(confirmed)
     for choice in choices:
         for mistake in MISTAKES:
-            for reason in mistake(choice, scene):
+            reason = mistake(choice, scene)
+            if reason:
                 raise TemplateError(f"{choice.name}: {reason}")
     if not scene.cluster:
         return
     for hazard in _hazards(choices, scene):
         if hazard.confirmation not in confirmed:
-            raise TemplateError(f"{hazard.what}; confirm it with {hazard.confirmation} if that is meant")
+            raise TemplateError(f"{hazard.what}; if that is meant, give confirm={hazard.confirmation}")
 
 
 def _known(confirmed: Collection[str]) -> None:
@@ -82,36 +84,47 @@ def _known(confirmed: Collection[str]) -> None:
 # --- mistakes: refused whatever is confirmed --------------------------------------------------------------------------
 
 
-def _no_node(choice: Choice, scene: Scene) -> Iterator[str]:
+def _no_node(choice: Choice, scene: Scene) -> str | None:
     ways = [name for name in NODES if name in choice.template.parameters]
-    if choice.template.hits_nodes and not choice.is_set(*ways):
-        yield f"names no node, and Litmus would take any; give {' or '.join(ways)}"
+    if not choice.template.hits_nodes or choice.is_set(*ways):
+        return None
+    return f"names no node, and Litmus would take any; give {' or '.join(ways)}"
 
 
-def _same_node(choice: Choice, scene: Scene) -> Iterator[str]:
+def _same_node(choice: Choice, scene: Scene) -> str | None:
     target, own = choice.values.get("TARGET_NODE"), choice.values.get("CHAOS_NODE")
-    if target and target == own:
-        yield f"CHAOS_NODE={shorten(own)} is the node that is hit, Litmus' own pods would go down with it; name another"
+    if not target or target != own:
+        return None
+    return f"CHAOS_NODE={shorten(own)} is the node that is hit, Litmus' own pods would go down with it; name another"
 
 
-def _not_scalable(choice: Choice, scene: Scene) -> Iterator[str]:
-    if choice.name == "pod-autoscaler" and scene.kind not in ("deployment", "statefulset"):
-        yield f"kind={scene.kind}: Litmus scales a deployment or a statefulset only"
+def _not_scalable(choice: Choice, scene: Scene) -> str | None:
+    if choice.name != "pod-autoscaler" or scene.kind in ("deployment", "statefulset"):
+        return None
+    return f"kind={scene.kind}: Litmus scales a deployment or a statefulset only"
 
 
-def _ports(choice: Choice, scene: Scene) -> Iterator[str]:
-    if "PROXY_PORT" not in choice.template.parameters:
-        return
-    if choice.values["PROXY_PORT"] == choice.values["TARGET_SERVICE_PORT"]:
-        yield f"PROXY_PORT={choice.values['PROXY_PORT']!r} is the server's own port; give one that is free in the pod"
-    if scene.cluster and "TARGET_SERVICE_PORT" not in choice.given:
-        yield (
-            "TARGET_SERVICE_PORT is not given: on a port where nothing listens the fault has no effect and passes; "
-            "give the port of the CONTAINER"
-        )
+def _no_port(choice: Choice, scene: Scene) -> str | None:
+    port = "TARGET_SERVICE_PORT"
+    if not scene.cluster or port not in choice.template.parameters or port in choice.given:
+        return None
+    return f"{port} is not given: where nothing listens the fault does nothing and passes; give the CONTAINER's port"
 
 
-MISTAKES: tuple[Callable[[Choice, Scene], Iterator[str]], ...] = (_no_node, _same_node, _not_scalable, _ports)
+def _port_in_use(choice: Choice, scene: Scene) -> str | None:
+    proxy = choice.values.get("PROXY_PORT")
+    if not proxy or proxy != choice.values["TARGET_SERVICE_PORT"]:
+        return None
+    return f"PROXY_PORT={proxy!r} is the server's own port; give one that is free in the pod"
+
+
+MISTAKES: tuple[Callable[[Choice, Scene], str | None], ...] = (
+    _no_node,
+    _same_node,
+    _not_scalable,
+    _no_port,
+    _port_in_use,
+)
 """A new one is a function and a name here."""
 
 
@@ -175,7 +188,9 @@ def _blast_radius(choice: Choice) -> str | None:
 
 
 def bytes_per_second(rate: str) -> float:
-    """A rate as tc writes it: 1mbit is a million bits, 1mbps a million bytes a second."""
-    number, prefix, unit = re.fullmatch(r"([0-9]+)([kmg]?)(bit|bps)", rate).groups()  # type: ignore[union-attr]
-    factor = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[prefix] / (8 if unit == "bit" else 1)
-    return float(number) * factor
+    """A rate as tc writes it: 1mbit is a million bits, 1mbps a million bytes a second. Raises TemplateError."""
+    match = re.fullmatch(r"([0-9]+)([kmg]?)(bit|bps)", rate)
+    if not match:
+        raise TemplateError(f"NETWORK_BANDWIDTH={shorten(rate)}: must be a whole number with a unit of tc, as 1mbit")
+    factor = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}[match[2]]
+    return int(match[1]) * factor / (8 if match[3] == "bit" else 1)

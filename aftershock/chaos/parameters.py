@@ -18,8 +18,9 @@ from aftershock.errors import TemplateError
 LONGEST_VALUE = 4096
 """Characters. An environment variable of a container may be longer, but nothing here has a use for that."""
 
-_UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "%": 1.0, "MB": 1.0, "GB": 1024.0}
-_FAMILIES = (frozenset({"ms", "s", "sec", "m", "min", "h"}), frozenset({"MB", "GB"}), frozenset({"%"}))
+_TIMES = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SIZES = {"MB": 1.0, "MiB": 1.0, "GB": 1024.0, "GiB": 1024.0}
+_FAMILIES = (_TIMES, _SIZES, {"%": 1.0})
 """Units that can be turned into each other; both only serve to say what the user should have written."""
 
 
@@ -38,7 +39,7 @@ class Parameter(BaseModel):
     type: Literal["integer", "boolean", "choice", "string"]
     default: Annotated[str, BeforeValidator(_text)] = Field(description="Empty: not set, Litmus decides")
     help: str = Field(min_length=10, description="What it does to an inference service; why this default")
-    unit: str = Field("", description="Unit of an integer, as a reader writes it: s, ms, %, MB, GB")
+    unit: str = Field("", description="Unit of an integer, as a reader writes it: s, ms, %, KB, MB, MiB, GB")
     minimum: int | None = Field(None, description="Least integer")
     maximum: int | None = Field(
         None, description="Greatest integer; every integer has one, so that no fault is boundless"
@@ -48,6 +49,11 @@ class Parameter(BaseModel):
     allowed: str = Field("", description="The pattern in words, for the error message")
     at_most: str = Field("", description="Integer parameter that bounds this one; a default above it is lowered to it")
     instead_of: str = Field("", description="Parameter that Litmus would prefer to this one: setting this unsets that")
+    unset: str = Field("", description="How not set is written, where Litmus does not take the empty string for it")
+    required: str = Field("", description="Why it must be given; empty: it need not")
+    rendered_as: str = Field(
+        "", description="Field of the engine that it becomes; empty: a variable of the environment"
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> Parameter:
@@ -59,6 +65,8 @@ class Parameter(BaseModel):
         for name in needs.get(self.type, ()):
             if getattr(self, name) in (None, "", ()):
                 raise ValueError(f"a parameter of type {self.type} needs {name}")
+        if self.required and self.default:
+            raise ValueError("a required parameter has no default")
         reason = self.refusal(self.default) if self.default else None
         if reason:
             raise ValueError(f"default {self.default!r} {reason}")
@@ -113,7 +121,7 @@ def resolve(fault: str, parameters: Mapping[str, Parameter], given: Mapping[str,
     """A value for every parameter: the given one, checked and in its canonical form, or the default.
 
     Raises TemplateError at the first thing wrong. An empty value means what it means to Litmus: not set; it is taken
-    where the default is empty too, else refused.
+    where the default is empty too, else refused. What is not set in the end is written as the parameter's `unset`.
     """
     for name in given:
         if name not in parameters:
@@ -121,12 +129,14 @@ def resolve(fault: str, parameters: Mapping[str, Parameter], given: Mapping[str,
     values = {name: parameter.default for name, parameter in parameters.items()}
     for name, value in given.items():
         values[name] = _accept(fault, name, parameters[name], value)
-    chosen = [name for name, value in given.items() if value]
+    chosen = [name for name in given if values[name]]
     for name in chosen:
         _give_way(fault, name, parameters[name].instead_of, chosen, values)
     for name, parameter in parameters.items():
         _bound(fault, name, parameter.at_most, chosen, values)
-    return values
+        if parameter.required and not values[name]:
+            raise TemplateError(f"{fault}: {name} is not given: {parameter.required}")
+    return {name: value or parameters[name].unset for name, value in values.items()}
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -147,7 +157,7 @@ def _accept(fault: str, name: str, parameter: Parameter, value: str) -> str:
     canonical = value.strip() if parameter.type != "string" else value
     if parameter.type == "boolean":
         canonical = canonical.lower()
-    if canonical == parameter.default == "":
+    if parameter.default == "" and canonical in ("", parameter.unset):
         return ""
     reason = parameter.refusal(canonical)
     if reason:
@@ -176,8 +186,8 @@ def _bound(fault: str, name: str, limit: str, chosen: list[str], values: dict[st
 def _without_unit(value: str, unit: str) -> str | None:
     """What the user should have given instead of "500ms" or "2s" for a parameter in `unit`; None if that is unclear."""
     match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([A-Za-z%]+)", value)
-    family = next((family for family in _FAMILIES if unit in family), frozenset())
+    family = next((family for family in _FAMILIES if unit in family), {})
     if not match or match[2] not in family:
         return None
-    number = round(float(match[1]) * _UNITS[match[2]] / _UNITS[unit], 6)
+    number = round(float(match[1]) * family[match[2]] / family[unit], 6)
     return str(int(number)) if number.is_integer() else None

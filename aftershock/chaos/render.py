@@ -7,51 +7,63 @@ that document is a ChaosEngine with the meant target and environment.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from aftershock.chaos.choice import Choice, choose
 from aftershock.chaos.engine import LOADER, RUN_ID_LABEL, AppInfo, ChaosEngine, parse_engine
-from aftershock.chaos.parameters import resolve
-from aftershock.chaos.template import DURATION, STATUS_CHECK_TIMEOUT, FaultTemplate, environment, load_fault
+from aftershock.chaos.hazards import Scene, refuse_hazards
+from aftershock.chaos.template import STATUS_CHECK_TIMEOUT, FaultTemplate, environment
 from aftershock.errors import InputError, TemplateError
 from aftershock.experiment import NO_FAULT, Experiment, validate
 
 LONGEST_NAME = 40
 """Characters of an engine's name. Litmus adds to it: `<engine>-runner` is a pod, `<engine>-<experiment>` a result."""
 
+EMBEDDED_BACKEND = "local"
+"""The backend that acts on the embedded stack, where there is nothing to harm."""
+
 _DIGEST = 8
+_EXPERIMENTS = "  experiments:\n"
+"""The last key of every template; what follows is the item of its fault."""
+
+Frame = Mapping[str, str | int]
 
 
-def render(experiment: Experiment, *, folder: Path | None = None) -> str:
+def render(
+    experiment: Experiment,
+    *,
+    confirmed: Collection[str] = (),
+    cluster: bool | None = None,
+    folder: Path | None = None,
+) -> str:
     """The ChaosEngine of `experiment`, from the templates that ship with aftershock or those in `folder`.
 
-    Raises InputError (TemplateError) for a value that Litmus would misread.
+    `confirmed` names the harm that is meant (hazards.Confirmation); `cluster` says whether it is a cluster that is hit,
+    None: by the experiment's backend. Raises InputError (TemplateError) for a value that Litmus would misread, and for
+    harm that is not confirmed.
     """
-    if experiment.fault == NO_FAULT:
-        raise InputError(f"fault={NO_FAULT}: a control run has no ChaosEngine to render; name a fault")
-    template = load_fault(experiment.fault, folder)
-    # A fault must not outlast the phase it is judged in, so a fraction of a second is dropped.
-    duration = {DURATION: str(int(experiment.chaos_s))}
-    tunables = resolve(template.name, template.parameters, duration | experiment.fault_parameters)
-    frame: dict[str, str | int] = {
-        "engine_name": engine_name(template.name, experiment.run_id),
-        "run_id": experiment.run_id,
-        "namespace": experiment.namespace,
-        "label": experiment.label,
-        "kind": experiment.kind,
-        "status_check_timeout": int(tunables.pop(STATUS_CHECK_TIMEOUT)),
-    }
-    text = _fill(template, {**frame, **tunables})
-    _check(template, parse_engine(text, f"template {template.name}"), frame, tunables)
-    return text
+    return _render(experiment, int(experiment.chaos_s), confirmed, cluster, folder)
 
 
-def render_fault(name: str, parameters: Mapping[str, str], **fields: Any) -> str:
-    """The ChaosEngine of one fault by itself; `fields` are fields of an Experiment (namespace, label, kind, run_id)."""
-    return render(validate({"run_id": "manual", **fields, "fault": name, "fault_parameters": dict(parameters)}, name))
+def render_fault(
+    name: str,
+    parameters: Mapping[str, str],
+    *,
+    confirmed: Collection[str] = (),
+    cluster: bool | None = None,
+    **fields: Any,
+) -> str:
+    """The ChaosEngine of one fault by itself; `fields` are fields of an Experiment (namespace, label, kind, run_id).
+
+    Without `chaos_s` a fault lasts as long as its template says: there is no phase that it has to fit in.
+    """
+    experiment = validate({"run_id": "manual", **fields, "fault": name, "fault_parameters": dict(parameters)}, name)
+    seconds = int(experiment.chaos_s) if "chaos_s" in fields else None
+    return _render(experiment, seconds, confirmed, cluster, None)
 
 
 def engine_name(fault: str, run_id: str) -> str:
@@ -63,8 +75,31 @@ def engine_name(fault: str, run_id: str) -> str:
     return f"{name[: LONGEST_NAME - _DIGEST - 1].rstrip('-')}-{digest}"
 
 
-def _fill(template: FaultTemplate, values: Mapping[str, str | int]) -> str:
-    """Put `values` into the template. Raises TemplateError if the text is any other YAML than the one meant."""
+def _render(
+    experiment: Experiment, seconds: int | None, confirmed: Collection[str], cluster: bool | None, folder: Path | None
+) -> str:
+    if experiment.fault == NO_FAULT:
+        raise InputError(f"fault={NO_FAULT}: a control run has no ChaosEngine to render; name a fault")
+    choices = choose(experiment.fault, experiment.fault_parameters, seconds, folder)
+    if cluster is None:
+        cluster = experiment.backend != EMBEDDED_BACKEND
+    refuse_hazards(choices, Scene(experiment.kind, experiment.scrape_interval_s, cluster), confirmed)
+    frame: Frame = {
+        "engine_name": engine_name("-".join(choice.name for choice in choices), experiment.run_id),
+        "run_id": experiment.run_id,
+        "namespace": experiment.namespace,
+        "label": experiment.label,
+        "kind": experiment.kind,
+    }
+    text = _join(choices, [_fill(choice, frame) for choice in choices])
+    _check(choices, parse_engine(text, f"template {choices[0].name}"), frame)
+    return text
+
+
+def _fill(choice: Choice, frame: Frame) -> str:
+    """Put the values into the template. Raises TemplateError if the text is any other YAML than the one meant."""
+    template, timeout = choice.template, int(choice.values[STATUS_CHECK_TIMEOUT])
+    values = {**frame, **choice.values, "status_check_timeout": timeout}
     filled = environment().from_string(template.source)
     text = filled.render(values)
     # What is meant: the document that harmless words give, with each word replaced by the value it stands for.
@@ -94,22 +129,43 @@ def _replace(node: Any, values: Mapping[str, str | int]) -> Any:
     return values.get(node, node) if isinstance(node, str) else node
 
 
-def _check(
-    template: FaultTemplate, engine: ChaosEngine, frame: Mapping[str, str | int], tunables: Mapping[str, str]
-) -> None:
+def _join(choices: Sequence[Choice], texts: Sequence[str]) -> str:
+    """One engine with the experiments of all, in their order, in which Litmus runs them one after the other.
+
+    Raises TemplateError where the engines differ in anything else: one engine has one target and one service account.
+    """
+    joined, first = texts[0], _parse(choices[0].template, texts[0].partition(_EXPERIMENTS)[0])
+    for choice, text in zip(choices[1:], texts[1:], strict=True):
+        head, _, item = text.partition(_EXPERIMENTS)
+        spec, other = first["spec"], _parse(choice.template, head)["spec"]
+        differing = [key for key in {**spec, **other} if spec.get(key) != other.get(key)]
+        if differing:
+            raise TemplateError(
+                f"{choices[0].name} and {choice.name} cannot share a ChaosEngine, their spec.{differing[0]} differs; "
+                "give each a run of its own"
+            )
+        joined += item
+    return joined
+
+
+def _check(choices: Sequence[Choice], engine: ChaosEngine, frame: Frame) -> None:
     """Each value in its place; a template that mixes two up is caught here. Raises TemplateError."""
-    experiment = engine.experiments[0]
     target = AppInfo(str(frame["namespace"]), str(frame["label"]), str(frame["kind"]))
     meant: list[tuple[str, object, object]] = [
         ("metadata.name", engine.name, frame["engine_name"]),
         ("metadata.namespace", engine.namespace, frame["namespace"]),
         ("the run-id label", engine.labels.get(RUN_ID_LABEL), frame["run_id"]),
         ("spec.engineState", engine.state, "active"),
-        ("spec.appinfo", engine.appinfo, target),
-        ("spec.experiments", [each.name for each in engine.experiments], [template.name]),
-        ("statusCheckTimeouts", experiment.status_check_timeout_s, frame["status_check_timeout"]),
-        ("components.env", dict(experiment.env), dict(tunables)),
+        ("spec.appinfo", engine.appinfo, AppInfo() if choices[0].template.hits_nodes else target),
+        ("spec.experiments", [each.name for each in engine.experiments], [choice.name for choice in choices]),
     ]
+    for choice, experiment in zip(choices, engine.experiments, strict=False):
+        timeout = int(choice.values[STATUS_CHECK_TIMEOUT])
+        meant.append(("statusCheckTimeouts", experiment.status_check_timeout_s, timeout))
+        meant.append(("components.env", dict(experiment.env), choice.env))
     for where, found, wanted in meant:
         if found != wanted:
-            raise TemplateError(f"template {template.name}: {where} came out as {found!r}, not as {wanted!r}")
+            raise TemplateError(
+                f"template {', '.join(choice.name for choice in choices)}: "
+                f"{where} came out as {found!r}, not as {wanted!r}"
+            )

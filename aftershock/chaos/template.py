@@ -29,6 +29,9 @@ SUFFIX = ".yaml.j2"
 FRAME = ("engine_name", "run_id", "namespace", "label", "kind", "status_check_timeout")
 """What every template is given besides its own parameters; lower case, so that they cannot be mistaken for tunables."""
 
+TARGET = ("label", "kind")
+"""What of the frame names pods. Faults of nodes have no place for it: they name a node."""
+
 STATUS_CHECK_TIMEOUT = "STATUS_CHECK_TIMEOUT"
 """The one parameter that Litmus reads from the engine's spec, not from the environment: status_check_timeout."""
 
@@ -69,6 +72,11 @@ class FaultTemplate(BaseModel):
     parameters: dict[str, Parameter]
     rbac: tuple[Rule, ...] = Field(min_length=1)
     source: str
+
+    @property
+    def hits_nodes(self) -> bool:
+        """It hits nodes, not pods."""
+        return self.layer == "node"
 
 
 def list_faults(folder: Path | None = None) -> list[FaultTemplate]:
@@ -177,6 +185,8 @@ def _check(path: Path, template: FaultTemplate) -> None:
                 raise TemplateError(f"{path}: {name} refers to {other}, which is no parameter")
     names = _names(path, template.source)
     expected = {*FRAME, *template.parameters} - {STATUS_CHECK_TIMEOUT}
+    if template.hits_nodes:
+        expected -= {*TARGET}
     for name in sorted(names ^ expected):
         what = "is not placed in the template" if name in expected else "is neither a parameter nor given to templates"
         raise TemplateError(f"{path}: {name} {what}")
@@ -203,7 +213,8 @@ def _names(path: Path, source: str) -> set[str]:
 def _parameters(fault: FaultTemplate) -> str:
     rows = [("NAME", "TYPE", "DEFAULT", "UNIT", "ALLOWED")]
     for name, parameter in fault.parameters.items():
-        rows.append((name, parameter.type, parameter.default or "-", parameter.unit or "-", parameter.bounds()))
+        default = parameter.default or ("required" if parameter.required else "-")
+        rows.append((name, parameter.type, default, parameter.unit or "-", parameter.bounds()))
     head, *lines = _table(rows, indent=2)
     out = [head]
     for line, parameter in zip(lines, fault.parameters.values(), strict=True):
@@ -226,10 +237,15 @@ def _table(rows: Sequence[tuple[str, ...]], indent: int = 0) -> list[str]:
     lines = []
     for *cells, last in rows:
         start = " " * indent + "".join(f"{cell:<{width}}  " for cell, width in zip(cells, widths, strict=True))
-        lines.append(fill(last, WIDTH, initial_indent=start, subsequent_indent=" " * margin))
+        lines.append(_folded(last, start, " " * margin))
     return lines
 
 
 def _paragraph(text: str, indent: int = 2) -> str:
     margin = " " * indent
-    return fill(" ".join(text.split()), WIDTH, initial_indent=margin, subsequent_indent=margin)
+    return _folded(" ".join(text.split()), margin, margin)
+
+
+def _folded(text: str, first: str, rest: str) -> str:
+    """Folded between words; the name of a fault is one."""
+    return fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

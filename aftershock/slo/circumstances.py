@@ -159,7 +159,7 @@ def notes(circumstances: Circumstances, rows: Sequence[VerdictRow], windows: Seq
 def _brief_fault(circumstances: Circumstances, windows: Sequence[Window]) -> Iterator[str]:
     """That much of the chaos phase was not disturbed: what is worse there is diluted by what is not."""
     chaos = next((window for window in windows if window.phase is Phase.CHAOS), None)
-    if circumstances.control or circumstances.fault in KILLS or chaos is None:
+    if circumstances.control or set(circumstances.fault.split(",")) <= set(KILLS) or chaos is None:
         return
     if chaos.injected_at is None or chaos.reverted_at is None:
         return

@@ -16,6 +16,7 @@ def render(
     kind: str,
     fault: str,
     fault_parameters: dict,
+    confirm: str,
     baseline_s: float,
     chaos_s: float,
     recovery_s: float,
@@ -53,6 +54,7 @@ def render(
         kind: Kind of the workload that owns them.
         fault: Fault template; none for a control run.
         fault_parameters: Tunables of the fault under Litmus' names.
+        confirm: Harm in a cluster that is meant.
         baseline_s: Length of the baseline phase, seconds.
         chaos_s: Length of the chaos phase, seconds.
         recovery_s: Length of the recovery phase, seconds.

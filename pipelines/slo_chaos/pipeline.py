@@ -25,6 +25,7 @@ def slo_chaos(
     kind: str = "deployment",
     fault: str = "pod-delete",
     fault_parameters: dict = {},  # noqa: B006 - a pipeline's defaults are data, never changed
+    confirm: str = "none",
     baseline_s: float = 20.0,
     chaos_s: float = 30.0,
     recovery_s: float = 20.0,
@@ -57,6 +58,7 @@ def slo_chaos(
         kind=kind,
         fault=fault,
         fault_parameters=fault_parameters,
+        confirm=confirm,
         baseline_s=baseline_s,
         chaos_s=chaos_s,
         recovery_s=recovery_s,

@@ -19,8 +19,8 @@ import pytest
 from aftershock.chaos.backend import ChaosOutcome
 from aftershock.chaos.engine import ChaosEngine, parse_engine
 from aftershock.chaos.local.backend import LocalBackend
+from aftershock.chaos.local.faults import FAULTS
 from aftershock.chaos.render import render_fault
-from aftershock.chaos.template import list_faults
 from aftershock.errors import ChaosError
 from aftershock.stack.settings import StackSettings
 from aftershock.stack.stack import running_stack
@@ -136,8 +136,8 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 
 
 def test_kills(stack: Stack) -> None:
-    for template in list_faults():
-        stack.backend.preflight(make_engine(template.name, {}))  # what the templates say by default can be done
+    for fault in FAULTS:
+        stack.backend.preflight(make_engine(fault, {}))  # what the templates say by default can be done
     before = {pod.slot: pod for pod in stack.state.pods}
 
     outcome = stack.run("pod-delete", SHORT_KILLS)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import psutil
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -459,8 +460,15 @@ def test_a_killed_prometheus_makes_every_row_unreachable(own: Server) -> None:
     assert set(map(tuple, rows[key].to_numpy())) == set(map(tuple, alive[key].to_numpy()))
 
 
+def hang(server: Server) -> None:
+    """Stop every thread of it; the signal takes a moment to reach them all."""
+    os.kill(server.process.pid, signal.SIGSTOP)
+    process = psutil.Process(server.process.pid)
+    wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "the stop")
+
+
 def test_a_hung_prometheus_does_not_hang_the_run(own: Server) -> None:
-    os.kill(own.process.pid, signal.SIGSTOP)
+    hang(own)
     begin = time.monotonic()
     rows = unreachable_rows(own, deadline_s=2.0)
     assert time.monotonic() - begin < 20
@@ -474,7 +482,7 @@ def test_a_prometheus_that_hangs_in_the_middle_does_not_hang_the_run(
 
     def stop_after_probe() -> None:
         probe()
-        os.kill(own.process.pid, signal.SIGSTOP)
+        hang(own)
 
     monkeypatch.setattr(own.client, "probe", stop_after_probe)
     begin = time.monotonic()

@@ -26,18 +26,27 @@ KEPT = [
 ]  # fmt: skip
 
 
+@pytest.fixture
+def slo(tmp_path: Path) -> str:
+    """The canary's SLO with room for a busy machine in all that is time: what is tested is what the fault does."""
+    text = (data_folder("slo_specs") / "canary.yaml").read_text()
+    text = re.sub(r"value: (60|50)\b", "value: 5000", text)
+    text = text.replace("/ 0.06", "/ 5")
+    (tmp_path / "roomy.yaml").write_text(text)
+    return "roomy.yaml"
+
+
 def rows(command: Command) -> dict[str, dict[str, Any]]:
     return {row["objective"]: row for row in command.verdict()["rows"]}
 
 
-def test_pod_delete_shows_in_the_table(start: Start) -> None:
-    command = start("run", fault="pod-delete", fault_parameters='{"CHAOS_INTERVAL": 3}', **SHORT)
+def test_pod_delete_shows_in_the_table(start: Start, slo: str) -> None:
+    command = start("run", fault="pod-delete", fault_parameters='{"CHAOS_INTERVAL": 3}', slo=slo, **SHORT)
     code = command.finish()
 
     assert code == 1, command.output + command.errors
     shown = rows(command)
-    hurt = [name for name in ("error-rate", "latency-p99", "ttft-p99") if shown[name]["verdict"] == "FAIL"]
-    assert hurt, command.output
+    assert shown["error-rate"]["verdict"] == "FAIL", command.output
     phases = shown["error-rate"]["phases"]
     assert phases["chaos"]["value"] > phases["baseline"]["value"], command.output
     for name in KEPT:
@@ -49,7 +58,7 @@ def test_pod_delete_shows_in_the_table(start: Start) -> None:
     failed = int((records["outcome"] != "ok").sum())
     assert phases["chaos"]["value"] == pytest.approx(100 * failed / len(records)), "the table is what happened"
     table = pd.read_csv(command.run / "slo_table.csv")
-    assert (table["verdict"] == "FAIL").sum() == len(hurt)
+    assert list(table.query("verdict == 'FAIL'")["objective"]) == ["error-rate"]
     assert "FAIL" in command.output and "report.html" in command.output
     assert_nothing_left(command)
 
@@ -59,15 +68,14 @@ def test_pod_delete_shows_in_the_table(start: Start) -> None:
         json.loads((command.run / "verdict.json").read_text())
         == Evidence.of_run(RunDirectory.existing(command.run)).judge().to_dict()
     ), "the same evidence gives the same verdicts"
-    lenient = (data_folder("slo_specs") / "canary.yaml").read_text()
-    lenient = re.sub(r"value: (60|50)\b", "value: 60000", lenient).replace("targetPercent: 99", "targetPercent: 1")
+    lenient = (command.runs.parent / slo).read_text().replace("targetPercent: 99.5", "targetPercent: 1")
     (command.runs / "lenient.yaml").write_text(lenient)
     milder = judge_again(command.run, "--slo", "lenient.yaml")
     assert milder.returncode == 0, milder.stdout + milder.stderr
 
 
-def test_without_a_fault_nothing_shows(start: Start) -> None:
-    command = start("run", fault="none", **SHORT)
+def test_without_a_fault_nothing_shows(start: Start, slo: str) -> None:
+    command = start("run", fault="none", slo=slo, **SHORT)
     code = command.finish()
 
     assert code == 0, command.output + command.errors

@@ -102,7 +102,7 @@ def test_a_taken_port_is_named(start: Start) -> None:
 
 
 def test_prometheus_killed_in_mid_run_is_no_data(start: Start) -> None:
-    command = start("run", fault="none", **SHORT)
+    command = start("run", fault="none", **{**SHORT, "recovery_s": "6"})
     command.wait_for_event(event="phase", phase="chaos")
     (prometheus,) = [part for part in command.state()["parts"] if part["name"] == "prometheus"]
     psutil.Process(prometheus["pid"]).kill()
@@ -131,12 +131,12 @@ def test_a_model_server_that_never_becomes_ready_is_named(start: Start) -> None:
 
 
 def test_stop_ends_the_fault_and_the_run_goes_on(start: Start) -> None:
-    command = start("run", fault="pod-network-latency", **{**SHORT, "chaos_s": "30"})
+    command = start("run", fault="pod-network-latency", **{**SHORT, "chaos_s": "12"})
     command.wait_for_event(event="chaos", reason="ChaosInject")
     stop = [sys.executable, "-m", "aftershock.cli", "stop", str(command.run)]
     done = subprocess.run(stop, capture_output=True, text=True)
     assert done.returncode == 0 and "engineState: stop" in done.stdout, done.stderr
-    command.wait_for_event(event="chaos", reason="ChaosRevert", seconds=10)
+    command.wait_for_event(event="chaos", reason="ChaosEngineStopped", seconds=10)
     assert command.finish() in (1, 3), command.output + command.errors
     assert command.verdict()["verdict"] != "PASS"
     assert_nothing_left(command)
@@ -239,7 +239,7 @@ def test_a_full_disk_is_one_clear_line(start: Start, tmp_path: Path) -> None:
         return subprocess.run(enter, capture_output=True, text=True)
 
     journal = f"cat {command.runs}/*/events.jsonl"
-    wait_for(lambda: '"load"' in inside(journal).stdout, 60, "the load")
+    wait_for(lambda: inside(journal).stdout.count('"load"') >= 5, 60, "the first records on the disk")
     inside(filler.format(path=tmp_path / "small" / "filler"))
     assert command.finish(90) == 4, command.output + command.errors
     assert "No space left" in one_error_line(command)
@@ -253,7 +253,7 @@ def test_two_runs_at_once_do_not_disturb_each_other(start: Start, tmp_path: Path
     codes = [command.process.wait(120) for command in both]
     for command in both:
         command.output, command.errors = command.process.communicate()
-    assert all(code in (0, 3) for code in codes), [command.output + command.errors for command in both]
+    assert all(code in (0, 1, 3) for code in codes), [command.output + command.errors for command in both]
     assert len(list(both[0].runs.glob("*/report.html"))) == 2
     for command in both:
         assert_nothing_left(command)

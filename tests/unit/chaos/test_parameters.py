@@ -143,6 +143,26 @@ def test_of_two_that_exclude_each_other_the_given_one_counts() -> None:
     assert resolve("some-fault", PARAMETERS, {"GIGABYTES": "", "PERCENTAGE": "10"})["PERCENTAGE"] == "10"
 
 
+def test_a_required_one_that_is_not_given_is_refused_with_the_reason() -> None:
+    replicas = parameter(type="integer", default="", minimum=1, maximum=9, required="no number is right everywhere")
+    for given in ({}, {"REPLICAS": ""}):
+        with pytest.raises(TemplateError, match="some-fault: REPLICAS is not given: no number is right everywhere"):
+            resolve("some-fault", {"REPLICAS": replicas}, given)
+    assert resolve("some-fault", {"REPLICAS": replicas}, {"REPLICAS": "3"}) == {"REPLICAS": "3"}
+
+
+def test_not_set_is_written_as_litmus_takes_it() -> None:
+    sizes = {
+        "SHARE": parameter(type="integer", default=50, minimum=1, maximum=100, unset="0"),
+        "SIZE": parameter(type="integer", default="", minimum=1, maximum=9, unset="0", instead_of="SHARE"),
+    }
+    assert resolve("some-fault", sizes, {}) == {"SHARE": "50", "SIZE": "0"}
+    assert resolve("some-fault", sizes, {"SIZE": "2"}) == {"SHARE": "0", "SIZE": "2"}
+    assert resolve("some-fault", sizes, {"SIZE": "0", "SHARE": "30"}) == {"SHARE": "30", "SIZE": "0"}
+    with pytest.raises(TemplateError, match="SHARE='0': must be a whole number"):
+        resolve("some-fault", sizes, {"SHARE": "0"})
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -154,6 +174,7 @@ def test_of_two_that_exclude_each_other_the_given_one_counts() -> None:
         {"type": "string", "default": ""},
         {"type": "string", "default": "5", "pattern": "[a-z]*", "allowed": "letters"},
         {"type": "boolean", "default": "maybe"},
+        {"type": "integer", "default": 5, "minimum": 1, "maximum": 9, "required": "because"},
         {"type": "boolean", "default": True, "help": "short"},
         {"type": "boolean", "default": True, "typo": 1},
         {"type": "float", "default": "1"},

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from aftershock.chaos.local.faults import FAULTS as LOCAL
 from aftershock.chaos.template import WIDTH, FaultTemplate, describe, list_faults, list_text, load_fault
 from aftershock.errors import ExitCode, TemplateError
 
@@ -27,6 +28,24 @@ SAME_EVERYWHERE = {
     "NETWORK_INTERFACE",
     "TARGET_SERVICE_PORT",
     "PROXY_PORT",
+    "TOXICITY",
+    "RESPONSE_BODY",
+    "CORRELATION",
+    "DESTINATION_IPS",
+    "SOURCE_PORTS",
+    "TARGET_NODES",
+    "TARGET_NODE",
+    "CHAOS_NODE",
+}
+
+OF_ITS_OWN = {
+    ("TOTAL_CHAOS_DURATION", "node-memory-hog"),  # two minutes
+    ("TOTAL_CHAOS_DURATION", "kubelet-service-kill"),  # less than a node takes to become NotReady is an error
+    ("TOXICITY", "pod-http-latency"),  # slow answers are still answers
+    ("DESTINATION_IPS", "pod-network-partition"),  # cut off, not slowed down
+    ("NODE_LABEL", "node-drain"),  # these three hit one node
+    ("NODE_LABEL", "node-taint"),
+    ("NODE_LABEL", "kubelet-service-kill"),
 }
 
 TEMPLATE = """\
@@ -58,48 +77,64 @@ def write(folder: Path, text: str, name: str = "some-fault") -> Path:
     return path
 
 
-def test_the_ten_faults_of_the_embedded_stack_are_there() -> None:
-    names = [fault.name for fault in FAULTS]
-    assert names == sorted(names)
-    assert {
-        "pod-delete",
-        "container-kill",
-        "pod-cpu-hog",
-        "pod-memory-hog",
-        "pod-io-stress",
-        "pod-network-latency",
-        "pod-network-loss",
-        "pod-network-partition",
-        "pod-http-latency",
-        "pod-http-status-code",
-    } <= set(names)
+CATALOGUE = """
+    container-kill disk-fill kubelet-service-kill
+    node-cpu-hog node-drain node-io-stress node-memory-hog node-taint
+    pod-autoscaler pod-cpu-hog pod-delete pod-dns-error pod-dns-spoof
+    pod-http-latency pod-http-modify-body pod-http-modify-header pod-http-reset-peer pod-http-status-code
+    pod-io-stress pod-memory-hog
+    pod-network-corruption pod-network-duplication pod-network-latency pod-network-loss pod-network-partition
+    pod-network-rate-limit
+"""
+
+
+def test_the_catalogue_is_complete() -> None:
+    assert [fault.name for fault in FAULTS] == CATALOGUE.split()
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_parameter_of_many_faults_says_the_same_in_each(fault: FaultTemplate) -> None:
     for other in FAULTS:
-        for name in SAME_EVERYWHERE & set(fault.parameters) & set(other.parameters):
-            assert fault.parameters[name] == other.parameters[name], f"{name} in {other.name}"
+        if other.hits_nodes == fault.hits_nodes:
+            for name in SAME_EVERYWHERE & set(fault.parameters) & set(other.parameters):
+                if (name, fault.name) not in OF_ITS_OWN and (name, other.name) not in OF_ITS_OWN:
+                    assert fault.parameters[name] == other.parameters[name], f"{name} in {other.name}"
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_defaults_leave_a_service_that_can_answer(fault: FaultTemplate) -> None:
     defaults = {name: parameter.default for name, parameter in fault.parameters.items()}
-    assert int(defaults["TOTAL_CHAOS_DURATION"]) <= 60
+    assert int(defaults["TOTAL_CHAOS_DURATION"]) <= (120 if fault.hits_nodes else 30)
     assert defaults.get("PODS_AFFECTED_PERC", "50") == "50"
     assert defaults.get("TARGET_SERVICE_PORT", "8000") == "8000"
     for latency in ("NETWORK_LATENCY", "LATENCY"):
         assert int(defaults.get(latency, "200")) <= 500
-    for share in ("NETWORK_PACKET_LOSS_PERCENTAGE", "CPU_LOAD", "FILESYSTEM_UTILIZATION_PERCENTAGE"):
-        assert int(defaults.get(share, "1")) < 100
+    assert int(defaults.get("NETWORK_PACKET_LOSS_PERCENTAGE", "1")) <= 20
+    assert int(defaults.get("NETWORK_PACKET_CORRUPTION_PERCENTAGE", "1")) <= 20
+    for share in ("CPU_LOAD", "FILESYSTEM_UTILIZATION_PERCENTAGE", "FILL_PERCENTAGE"):
+        assert int(defaults.get(share, "1")) <= 80
+    assert defaults.get("NODES_AFFECTED_PERC", "0") == "0"
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_what_the_local_backend_cannot_do_is_said_with_what_comes_near(fault: FaultTemplate) -> None:
+    cannot = fault.local.startswith("Cannot be done here")
+    assert cannot == (fault.name not in LOCAL)
+    if cannot:
+        assert any(name in fault.local for name in LOCAL)
 
 
 def test_rights_are_those_the_fault_needs() -> None:
     rights = {(rule.resources, rule.verbs) for rule in load_fault("pod-network-partition").rbac}
     assert (("networkpolicies",), ("create", "delete", "list", "get")) in rights
     assert not any("deployments" in resources for resources, _ in rights)
+    drain = {(rule.resources, rule.verbs) for rule in load_fault("node-drain").rbac}
+    taint = {(rule.resources, rule.verbs) for rule in load_fault("node-taint").rbac}
+    assert (("nodes",), ("get", "list", "patch")) in drain
+    assert taint - drain == {(("nodes",), ("get", "list", "patch", "update"))}
     for fault in FAULTS:
         resources = {resource for rule in fault.rbac for resource in rule.resources}
+        assert (fault.scope == "Cluster") == ("nodes" in resources) == fault.hits_nodes
         assert {"pods", "jobs", "events", "chaosresults"} <= resources
         assert not {resource for rule in fault.rbac for resource in rule.verbs} & {"*"}
 
@@ -187,7 +222,7 @@ def test_a_description_says_everything(fault: FaultTemplate) -> None:
         assert sentence in words
     for name, parameter in fault.parameters.items():
         line = next(line for line in text.splitlines() if line.split()[:2] == [name, parameter.type])
-        assert f" {parameter.default or '-'} " in line
+        assert f" {parameter.default or ('required' if parameter.required else '-')} " in line
         assert " ".join(parameter.help.split()) in words
     assert "litmuschaos.io" in text
     assert max(map(len, text.splitlines())) <= WIDTH

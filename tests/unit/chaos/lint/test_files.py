@@ -1,0 +1,132 @@
+"""What `aftershock lint` does with files: output, exit codes, and the file that is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from aftershock.chaos.lint.files import run_lint
+from aftershock.errors import ExitCode
+
+GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*.yaml"))
+"""What the templates render to, as test_render holds it."""
+
+ERROR = """\
+apiVersion: litmuschaos.io/v1alpha1
+kind: ChaosEngine
+metadata:
+  name: mine
+spec:
+  appinfo: {appns: inference, applabel: app=model-server, appkind: Deployment}
+  chaosServiceAccount: chaos
+  experiments:
+    - name: pod-delete
+      spec: {components: {env: [{name: TOTAL_CHAOS_DURATION, value: "60"}]}}
+"""
+CLEAN = ERROR.replace("Deployment", "deployment")
+WARNING = CLEAN.replace("spec:\n", "spec:\n  somethingElse: 1\n")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(ERROR, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_what_our_templates_render_to_is_clean(path: Path) -> None:
+    assert run_lint([path]) == ("1 file, 1 ChaosEngine: 0 errors, 0 warnings", ExitCode.PASS)
+
+
+def test_an_error_is_one_line_and_fails(file: Path) -> None:
+    text, code = run_lint([file])
+    first, summary = text.splitlines()
+    assert first.startswith(f"{file}:6: error kind-case: spec.appinfo.appkind='Deployment': ")
+    assert summary == "1 file, 1 ChaosEngine: 1 error, 0 warnings; 1 can be fixed with --fix"
+    assert code == ExitCode.FAIL
+    assert file.read_text(encoding="utf-8") == ERROR
+
+
+def test_a_warning_does_not_fail(file: Path) -> None:
+    file.write_text(WARNING, encoding="utf-8")
+    text, code = run_lint([file])
+    assert "mine.yaml:6: warning field-unknown:" in text
+    assert code == ExitCode.PASS
+
+
+def test_fix_writes_the_file_and_says_what_it_did(file: Path) -> None:
+    file.chmod(0o640)
+    text, code = run_lint([file], fix=True)
+    assert text.splitlines()[0].startswith(f"{file}:6: fixed kind-case: ")
+    assert text.splitlines()[-1] == "1 file, 1 ChaosEngine: 0 errors, 0 warnings; 1 fixed"
+    assert code == ExitCode.PASS
+    assert file.read_text(encoding="utf-8") == CLEAN
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_fix_leaves_a_clean_file_untouched(file: Path) -> None:
+    file.write_text(CLEAN, encoding="utf-8")
+    before = file.stat()
+    assert run_lint([file], fix=True)[1] == ExitCode.PASS
+    after = file.stat()
+    assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+def test_fix_keeps_line_ends_and_goes_through_a_link(file: Path, tmp_path: Path) -> None:
+    file.write_bytes(ERROR.replace("\n", "\r\n").encode())
+    link = tmp_path / "link.yaml"
+    link.symlink_to(file)
+    run_lint([link], fix=True)
+    assert link.is_symlink()
+    assert file.read_bytes() == CLEAN.replace("\n", "\r\n").encode()
+
+
+def test_json_says_the_same_for_programs(file: Path) -> None:
+    document = json.loads(run_lint([file], output="json")[0])
+    (finding,) = document["findings"]
+    assert (document["version"], document["errors"], document["warnings"], document["unreadable"]) == (1, 1, 0, [])
+    assert finding["rule"] == "kind-case"
+    assert (finding["line"], finding["column"], finding["fixable"]) == (6, 68, True)
+    assert (finding["engine"], finding["path"]) == ("mine", "spec.appinfo.appkind")
+    fixed = json.loads(run_lint([file], fix=True, output="json")[0])
+    assert ([each["rule"] for each in fixed["fixed"]], fixed["findings"]) == (["kind-case"], [])
+
+
+def test_what_cannot_be_read_does_not_hide_the_rest(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "open.yaml").write_text("a: [", encoding="utf-8")
+    paths = [tmp_path / "none.yaml", tmp_path, tmp_path / "binary.yaml", tmp_path / "open.yaml", file]
+    text, code = run_lint(paths)
+    lines = text.splitlines()
+    assert lines[0] == f"{tmp_path / 'none.yaml'}: does not exist; name a YAML file"
+    assert lines[1] == f"{tmp_path}: is no file; name a YAML file"
+    assert lines[2] == f"{tmp_path / 'binary.yaml'}: is no text in UTF-8 (byte 0); name a YAML file"
+    assert lines[3].startswith(f"{tmp_path / 'open.yaml'}:1: not YAML (")
+    assert "kind-case" in lines[4]
+    assert lines[5].endswith("; 4 could not be read")
+    assert code == ExitCode.BAD_INPUT
+
+
+def test_files_without_any_engine_are_bad_input(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text("kind: Pod\n", encoding="utf-8")
+    text, code = run_lint([path])
+    assert text.splitlines()[0] == f"{path}: no ChaosEngine in it; name a file that holds one"
+    assert code == ExitCode.BAD_INPUT
+    assert run_lint([])[1] == ExitCode.BAD_INPUT
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_rights_gets_one_line(file: Path) -> None:
+    file.parent.chmod(0o500)
+    try:
+        text, code = run_lint([file], fix=True)
+    finally:
+        file.parent.chmod(0o700)
+    assert "cannot be written" in text.splitlines()[0]
+    assert code == ExitCode.BAD_INPUT
