@@ -24,7 +24,8 @@ test-unit: setup-dev ## Tests without servers: seconds
 	@$(BIN)/pytest tests/unit -n 2
 
 test-integration: setup-dev ## Tests on real local servers
-	@$(BIN)/pytest tests/integration -n 2 --dist worksteal
+	@$(BIN)/pytest tests/integration -m alone
+	@$(BIN)/pytest tests/integration -m "not alone" -n 2 --dist worksteal
 
 lint: setup-dev ## Format, lint, types, layers
 	@$(BIN)/ruff format --check .

@@ -17,7 +17,7 @@ from aftershock.evidence import Evidence
 from aftershock.files import data_folder
 from aftershock.rundir import RunDirectory
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
 KEPT = [
     "experiment.yaml", "chaos_result.json", "engine.yaml", "windows.json", "metrics.parquet", "slo_table.csv",
