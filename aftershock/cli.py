@@ -91,11 +91,24 @@ def run(file: Path | None, runs: Path, **given: Any) -> int:
 
 @cli.command()
 @RUNS
-def cleanup(runs: Path) -> int:
-    """End what dead runs left running, revert their faults, and put their records in place."""
+@click.option("--kube-context", default=None, help="Sweep this cluster too; auto: the kubeconfig's current context.")
+@click.option("--namespace", default=None, help="Of the cluster, only this.  [default: all]")
+@click.option("--run-id", default=None, help="Of the cluster, only what this run left.  [default: all runs]")
+def cleanup(runs: Path, kube_context: str | None, namespace: str | None, run_id: str | None) -> int:
+    """End what dead runs left running, revert their faults, and put their records in place.
+
+    In a cluster that is everything with aftershock's run label, so of live runs too: name the run where others work.
+    """
     from aftershock.run import tidy
 
-    click.echo("\n".join(tidy(runs)) or "nothing was left")
+    done = tidy(runs)
+    if kube_context is not None:
+        from aftershock.chaos.litmus.cluster import Cluster
+        from aftershock.chaos.litmus.sweep import sweep
+
+        cluster = Cluster.connect("" if kube_context == "auto" else kube_context)
+        done += [str(leftover) for leftover in sweep(cluster, namespace, run_id)]
+    click.echo("\n".join(done) or "nothing was left")
     return ExitCode.PASS
 
 

@@ -126,7 +126,12 @@ class Experiment(BaseModel):
     prometheus_url: str = Field(EMBEDDED, description="Base URL of Prometheus; embedded: the stack's own")
     scrape_interval_s: float = Field(1.0, ge=0.1, le=300, description="How often Prometheus scrapes, seconds")
     metrics_port: int = Field(9464, ge=1, le=65_535, description="Port on which the load generator is scraped")
-    backend: Literal["local"] = Field("local", description="Who injects: local acts on the embedded stack")
+    backend: Literal["local", "litmus"] = Field(
+        "local", description="Who injects: local acts on the embedded stack, litmus hands the ChaosEngine to a cluster"
+    )
+    kube_context: str = Field(
+        "auto", description="Context of the kubeconfig, for litmus; auto: its current one, or the pod's service account"
+    )
     store_endpoint: str = Field(
         EMBEDDED,
         description="host:port of the S3 store that keeps the history; embedded: "

@@ -98,10 +98,11 @@ def checked(options: RunOptions) -> tuple[Experiment, StackSettings]:
     load_slos(experiment.slo)
     load_dataset(experiment.dataset)
     render_engine(experiment)
-    if experiment.fault != NO_FAULT and experiment.target_url != EMBEDDED:
+    if experiment.fault != NO_FAULT and (experiment.backend == "local") != (experiment.target_url == EMBEDDED):
+        place = "the embedded stack" if experiment.backend == "local" else "a cluster"
         raise InputError(
-            f"fault={experiment.fault}: backend {experiment.backend} acts on the embedded stack, but target_url is "
-            f"{experiment.target_url}; use --fault none to measure it without a fault"
+            f"fault={experiment.fault}: backend {experiment.backend} acts on {place}, but target_url is "
+            f"{experiment.target_url}; give another --backend or --target-url, or --fault none to inject nothing"
         )
     # A path on this disk means nothing to a pod: the pipeline gets the text.
     return experiment.model_copy(update={"slo": read_slo_text(experiment.slo)}), settings

@@ -135,7 +135,7 @@ def chaos(experiment_path: Path, engine_path: Path, *, records_out: Path, window
     plan = _plan(experiment, Phase.CHAOS, records_out)
     emit("phase", phase=plan.phase.value, seconds=plan.seconds)
     engine = None if experiment.fault == NO_FAULT else engine_path.read_text(encoding="utf-8")
-    result, outcome = _run_until_told(_disturb(experiment, engine, plan))
+    result, outcome = _run_until_told(_disturb(experiment, engine, plan, archive=outcome_out.with_name("archive")))
     window = result.window
     if outcome is not None:
         window = replace(window, injected_at=outcome.injected_at, reverted_at=outcome.reverted_at)
@@ -143,11 +143,11 @@ def chaos(experiment_path: Path, engine_path: Path, *, records_out: Path, window
     write_json(outcome_out, outcome.to_dict() if outcome else {})
     if outcome is not None and outcome.verdict == "Error":
         code = outcome.error_code or "GENERIC_ERROR"
-        raise ChaosError(f"{experiment.fault}: {code}: {outcome.reason}; the fault is reverted, records are kept", code)
+        raise ChaosError(f"{experiment.fault}: {code}: {outcome.reason}; the records are kept", code)
 
 
 async def _disturb(
-    experiment: Experiment, engine_text: str | None, plan: LoadPlan
+    experiment: Experiment, engine_text: str | None, plan: LoadPlan, archive: Path
 ) -> tuple[LoadResult, ChaosOutcome | None]:
     """Load and fault together. The load goes on until the fault is over and `chaos_s` have passed since it began.
 
@@ -161,16 +161,19 @@ async def _disturb(
         return await run_load(plan, on_progress=_say_load(plan), on_warning=_say_warning), None
 
     loop = asyncio.get_running_loop()
-    started, injected, enough = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    started, injected, over, enough = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
     stop_fault = threading.Event()
 
     def on_event(event: ChaosEvent) -> None:
         emit("chaos", reason=event.reason, message=event.message, type=event.type)
         if event.reason == "ChaosInject":
             loop.call_soon_threadsafe(injected.set)
+        elif event.reason == "PostChaosCheck" and next(unfinished, None) is None:
+            loop.call_soon_threadsafe(over.set)  # Litmus' book-keeping goes on for half a minute after the last fault
 
     engine = parse_engine(engine_text, "rendered engine")
-    backend = create_backend(experiment)
+    unfinished = iter(engine.experiments[1:])
+    backend = create_backend(experiment, archive)
     bounded = replace(plan, seconds=LONGEST_CHAOS_S)
     sending = asyncio.create_task(
         run_load(bounded, stop=enough, on_start=started.set, on_progress=_say_load(plan), on_warning=_say_warning)
@@ -184,9 +187,10 @@ async def _disturb(
         await asyncio.wait({sending, disturbing, first}, return_when=asyncio.FIRST_COMPLETED)
         if injected.is_set():
             await asyncio.wait({sending}, timeout=plan.seconds)
-        await asyncio.wait({sending, disturbing}, return_when=asyncio.FIRST_COMPLETED)
+        last = asyncio.create_task(over.wait())
+        await asyncio.wait({sending, disturbing, last}, return_when=asyncio.FIRST_COMPLETED)
         enough.set()
-        if sending.done():
+        if sending.done() and not over.is_set():
             stop_fault.set()  # no fault without load
         return await sending, await disturbing
     finally:

@@ -92,12 +92,15 @@ class ChaosBackend(Protocol):
         """
 
 
-def create_backend(experiment: Experiment) -> ChaosBackend:
-    """The backend that the experiment names; it names none but those known. Raises InputError if that cannot work."""
-    return BACKENDS[experiment.backend](experiment)
+def create_backend(experiment: Experiment, archive: Path | None = None) -> ChaosBackend:
+    """The backend that the experiment names; it names none but those known. Raises InputError if that cannot work.
+
+    `archive` is a folder for what a backend keeps beside its outcome (logs of pods, objects as they were last seen).
+    """
+    return BACKENDS[experiment.backend](experiment, archive)
 
 
-def _local(experiment: Experiment) -> ChaosBackend:
+def _local(experiment: Experiment, archive: Path | None) -> ChaosBackend:
     # Imported when chosen: a run against a cluster must not pay for the local backend, nor the other way round.
     from aftershock.chaos.local.backend import LocalBackend
 
@@ -106,5 +109,13 @@ def _local(experiment: Experiment) -> ChaosBackend:
     return LocalBackend(Path(experiment.stack), experiment.seed)
 
 
-BACKENDS: dict[str, Callable[[Experiment], ChaosBackend]] = {"local": _local}
+def _litmus(experiment: Experiment, archive: Path | None) -> ChaosBackend:
+    from aftershock.chaos.litmus.backend import LitmusBackend
+    from aftershock.chaos.litmus.cluster import Cluster
+
+    context = "" if experiment.kube_context == "auto" else experiment.kube_context
+    return LitmusBackend(Cluster.connect(context), archive=archive)
+
+
+BACKENDS: dict[str, Callable[[Experiment, Path | None], ChaosBackend]] = {"local": _local, "litmus": _litmus}
 """Name -> factory. A new backend is a file and a line here."""

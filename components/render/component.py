@@ -33,6 +33,7 @@ def render(
     scrape_interval_s: float,
     metrics_port: int,
     backend: str,
+    kube_context: str,
     store_endpoint: str,
     store_bucket: str,
     gate: bool,
@@ -71,6 +72,7 @@ def render(
         scrape_interval_s: How often Prometheus scrapes, seconds.
         metrics_port: Port on which the load generator is scraped.
         backend: Who injects.
+        kube_context: Context of the kubeconfig, for litmus.
         store_endpoint: S3 store of the history.
         store_bucket: Its bucket.
         gate: Fail the run where the verdict is not PASS.

@@ -32,6 +32,7 @@ class FakeBackend:
     ramp_s: float = 0.0
     hold_s: float = 0.5
     fails: bool = False
+    bookkeeping_s: float = 0.0
     name: str = "fake"
     runs: int = 0
     stopped_after_s: float | None = field(default=None)
@@ -50,6 +51,9 @@ class FakeBackend:
             on_event(ChaosEvent(injected, "ChaosInject", "pretending"))
             if stop.wait(self.hold_s):
                 self.stopped_after_s = time.monotonic() - began
+            for _ in engine.experiments:
+                on_event(ChaosEvent(utc_now(), "PostChaosCheck", "pretending"))
+                stop.wait(self.bookkeeping_s)
         verdict = "Error" if self.fails else "Stopped" if self.stopped_after_s else "Pass"
         return ChaosOutcome(
             verdict=verdict, phase=verdict, error_code="TARGET_SELECTION_ERROR" if self.fails else None,
@@ -67,7 +71,7 @@ def server() -> Iterator[FakeModelServer]:
 def run_chaos(
     tmp_path: Path, server: FakeModelServer, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch, **fields: object
 ) -> None:
-    monkeypatch.setitem(seam.BACKENDS, "local", lambda experiment: backend)
+    monkeypatch.setitem(seam.BACKENDS, "local", lambda experiment, archive: backend)
     values = {"target_url": server.url, "chaos_s": 2.0, "rate": 50.0, "metrics_port": free_port(), **fields}
     experiment = Experiment(prometheus_url="http://127.0.0.1:9", scrape_interval_s=0.1, **values)  # type: ignore[arg-type]
     (tmp_path / "experiment.yaml").write_text(experiment.to_yaml())
@@ -110,6 +114,15 @@ def test_the_load_waits_for_a_fault_that_takes_longer(
     run_chaos(tmp_path, server, backend, monkeypatch, chaos_s=1.0)
     assert window(tmp_path).seconds >= 2.9
     assert backend.stopped_after_s is None, "it ended by itself"
+
+
+def test_the_load_does_not_wait_for_bookkeeping_but_for_every_fault(
+    tmp_path: Path, server: FakeModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = FakeBackend(hold_s=1.0, bookkeeping_s=3.0)
+    run_chaos(tmp_path, server, backend, monkeypatch, chaos_s=2.0, fault="pod-delete,container-kill")
+    assert 3.5 < window(tmp_path).seconds < 6.5, "the second fault is over 4 s after the start, the backend after 7 s"
+    assert backend.stopped_after_s is None
 
 
 def test_a_fault_that_fails_ends_the_load_and_everything_is_written(

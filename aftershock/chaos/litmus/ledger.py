@@ -1,0 +1,224 @@
+"""All that was seen of one engine: messages in, facts out. Pure; it decides nothing.
+
+Litmus rewrites its objects, restarts its Jobs and forgets; so what matters later is written down when it is seen: the
+first injection, each kill, the Jobs there ever were. Facts are read from here by the machine and the conclusion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from aftershock.chaos.backend import ChaosEvent
+from aftershock.chaos.engine import ChaosEngine, EngineExperiment
+from aftershock.chaos.litmus.read import digest, experiment_of, section, stamp
+from aftershock.chaos.litmus.restarts import Restarts
+from aftershock.chaos.litmus.sightings import Blackout, Contact, Listing, Message, Object, Sighting, Topic
+from aftershock.chaos.litmus.targets import Targets
+
+FINAL_VERDICTS = ("Pass", "Fail", "Stopped", "Error")
+OVER = ("completed", "stopped")
+
+
+@dataclass
+class Ledger:
+    """Facts about one engine, identified by its uid."""
+
+    engine: ChaosEngine
+    uid: str
+    latest: Object | None = None
+    """The engine as last seen; at first as the API server accepted it."""
+    begun: bool = False
+    """Its runner works, or once did: before this, nothing can have been injected."""
+    deleted: bool = False
+    """The engine is gone, whoever deleted it."""
+    results: dict[str, Object] = field(default_factory=dict)
+    """By name; only those of this engine."""
+    jobs: dict[str, Object] = field(default_factory=dict)
+    """By name, in the order in which they appeared; also those that are gone."""
+    pods: dict[str, Object] = field(default_factory=dict)
+    """Runner, experiment and helper pods that are there, by name."""
+    related: list[Object] = field(default_factory=list)
+    """Kubernetes Events about the engine, its results and its pods."""
+    events: list[ChaosEvent] = field(default_factory=list)
+    """The engine's own Events, each occurrence."""
+    targets: Targets = field(default_factory=Targets)
+    restarts: Restarts = field(default_factory=Restarts)
+    blind: dict[Topic, str] = field(default_factory=dict)
+    """Views without sight, and why."""
+    marks: dict[tuple[str, str, str], datetime] = field(default_factory=dict)
+    """(result, target, status) -> when that status of a target was first seen."""
+    settled_at: dict[str, datetime] = field(default_factory=dict)
+    """Result -> when its verdict was first seen to be final."""
+    _names: set[str] = field(default_factory=set)
+    """Pods there ever were."""
+    _counts: dict[str, int] = field(default_factory=dict)
+    """Event -> occurrences that are written down."""
+
+    def apply(self, message: Message) -> list[ChaosEvent]:
+        """Write it down; given back are the engine's Events in it that are new."""
+        before = len(self.events)
+        match message:
+            case Blackout(topic, reason):
+                self.blind[topic] = reason
+            case Contact(topic):
+                self.blind.pop(topic, None)
+            case Listing(topic, objects, at):
+                self.blind.pop(topic, None)
+                self._missing(topic, {digest(found) for found in objects}, at)
+                for found in objects:
+                    self._see(topic, found, at, live=False)
+            case Sighting(topic, change, seen, at, live):
+                self._see(topic, seen, at, live=live)
+                if change == "DELETED":
+                    self._lose(topic, digest(seen), at)
+        return self.events[before:]
+
+    # What the engine says.
+
+    @property
+    def state(self) -> str:
+        """What is asked of it: active or stop."""
+        return str(section(self.latest, "spec").get("engineState") or "active")
+
+    @property
+    def status(self) -> str:
+        """initialized, completed, stopped, or nothing yet."""
+        return str(section(self.latest, "status").get("engineStatus") or "")
+
+    @property
+    def over(self) -> bool:
+        """Its operator will do no more for it."""
+        return self.deleted or self.status in OVER
+
+    @property
+    def inert(self) -> bool:
+        """Stopped before any operator had touched it: it would stay without a status for ever, and nothing starts."""
+        return self.state == "stop" and not self.status
+
+    @property
+    def being_deleted(self) -> bool:
+        """Somebody has asked for its deletion."""
+        return self.deleted or bool(section(self.latest, "metadata").get("deletionTimestamp"))
+
+    @property
+    def live_pods(self) -> list[str]:
+        """Names of its pods that may still do something."""
+        ended = ("Succeeded", "Failed")
+        return sorted(name for name, pod in self.pods.items() if section(pod, "status").get("phase") not in ended)
+
+    @property
+    def unreverted(self) -> list[str]:
+        """Targets that Litmus itself still calls injected."""
+        return sorted(
+            target
+            for result in self.results.values()
+            for target, status in section(result, "metadata", "annotations").items()
+            if status == "injected" and "/" in target
+        )
+
+    # What came of it.
+
+    def result(self, experiment: EngineExperiment) -> Object | None:
+        """The ChaosResult of the experiment's latest Job; None if it is another's, a stale one, or not there."""
+        result = self.results.get(self.engine.result_name(experiment))
+        jobs = [name for name in self.jobs if experiment_of(name) == experiment.name]
+        if result is None or (jobs and _label(result, "job-name") not in ("", jobs[-1])):
+            return None
+        return result
+
+    def final(self, experiment: EngineExperiment) -> Mapping[str, Any] | None:
+        """The experimentStatus with which it ended; None as long as there is none."""
+        status = section(self.result(experiment), "status", "experimentStatus")
+        return status if status.get("verdict") in FINAL_VERDICTS or status.get("phase") == "Error" else None
+
+    @property
+    def all_final(self) -> bool:
+        """Each experiment has its verdict."""
+        return all(self.final(experiment) for experiment in self.engine.experiments)
+
+    def first(self, reason: str) -> ChaosEvent | None:
+        """The earliest of the engine's Events with this reason."""
+        return min((e for e in self.events if e.reason == reason), key=lambda event: event.at, default=None)
+
+    def last(self, reason: str) -> ChaosEvent | None:
+        """The latest of them."""
+        return max((e for e in self.events if e.reason == reason), key=lambda event: event.at, default=None)
+
+    # Writing down.
+
+    def _see(self, topic: Topic, seen: Object, at: datetime, *, live: bool) -> None:
+        name = str(section(seen, "metadata").get("name"))
+        match topic:
+            case Topic.ENGINE if section(seen, "metadata").get("uid") == self.uid:
+                self.restarts.engine(self.latest, seen)
+                self.latest = seen
+                self.begun = self.begun or bool(section(seen, "status").get("experiments"))
+            case Topic.RESULT if _label(seen, "chaosUID") == self.uid:
+                self.results[name] = seen
+                self._mark(name, seen, at)
+            case Topic.JOB if _label(seen, "chaosUID") == self.uid:
+                self.jobs[name] = seen
+                self.begun = True
+                self.restarts.job(seen)
+            case Topic.POD if _label(seen, "chaosUID") == self.uid:
+                self.pods[name] = seen
+                self._names.add(name)
+                self.restarts.pod(seen)
+            case Topic.TARGET:
+                self.targets.see(seen, at, live=live)
+            case Topic.EVENT:
+                self._event(seen, at, live=live)
+
+    def _mark(self, name: str, result: Object, at: datetime) -> None:
+        for target, status in section(result, "metadata", "annotations").items():
+            if status in ("injected", "reverted"):
+                self.marks.setdefault((name, target, status), at)
+        if section(result, "status", "experimentStatus").get("verdict") in FINAL_VERDICTS:
+            self.settled_at.setdefault(name, at)
+        else:
+            self.settled_at.pop(name, None)  # it runs again
+
+    def _event(self, event: Object, at: datetime, *, live: bool) -> None:
+        about = section(event, "involvedObject")
+        own = about.get("uid") == self.uid
+        if not own and about.get("name") not in self._names | set(self.results):
+            return
+        self.related.append(event)
+        uid, count = digest(event), int(event.get("count") or 1)
+        if not own or count <= self._counts.get(uid, 0):
+            return
+        kind, reason = event.get("type"), str(event.get("reason"))
+        if kind == "Warning" and uid in self._counts:
+            return  # the operator repeats its troubles as often as it tries again
+        self._counts[uid] = count
+        when = at if live else stamp(event) or at
+        self.events.append(
+            ChaosEvent(when, reason, str(event.get("message")), "Warning" if kind == "Warning" else "Normal")
+        )
+
+    def _missing(self, topic: Topic, present: set[str], at: datetime) -> None:
+        """A list does not hold what was there before: it went away unseen."""
+        known: Mapping[Topic, list[str]] = {
+            Topic.ENGINE: [self.uid] if self.latest is not None else [],
+            Topic.POD: [digest(pod) for pod in self.pods.values()],
+            Topic.TARGET: list(self.targets.present),
+        }
+        for uid in known.get(topic, []):
+            if uid not in present:
+                self._lose(topic, uid, at)
+
+    def _lose(self, topic: Topic, uid: str, at: datetime) -> None:
+        match topic:
+            case Topic.ENGINE if uid == self.uid:
+                self.deleted = True
+            case Topic.POD:
+                self.pods = {name: pod for name, pod in self.pods.items() if digest(pod) != uid}
+            case Topic.TARGET:
+                self.targets.lose(uid, at)
+
+
+def _label(found: Object, name: str) -> str:
+    return str(section(found, "metadata", "labels").get(name) or "")
