@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,12 +122,14 @@ def test_files_without_any_engine_are_bad_input(tmp_path: Path) -> None:
     assert run_lint([])[1] == ExitCode.BAD_INPUT
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_rights_gets_one_line(file: Path) -> None:
-    file.parent.chmod(0o500)
-    try:
-        text, code = run_lint([file], fix=True)
-    finally:
-        file.parent.chmod(0o700)
-    assert "cannot be written" in text.splitlines()[0]
-    assert code == ExitCode.BAD_INPUT
+def test_a_file_that_cannot_be_written_gets_one_line(file: Path) -> None:
+    full_disk = (  # as far as this process can tell, root or not: no file may grow
+        "import resource, sys; from pathlib import Path; from aftershock.chaos.lint.files import run_lint;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
+        "text, code = run_lint([Path(sys.argv[1])], fix=True); print(text); sys.exit(code)"
+    )
+    before = file.read_text(encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", full_disk, str(file)], capture_output=True, text=True)
+    assert "cannot be written" in done.stdout.splitlines()[0], done.stderr
+    assert done.returncode == ExitCode.BAD_INPUT
+    assert file.read_text(encoding="utf-8") == before
