@@ -42,7 +42,7 @@ class HealthSettings(Strict):
     """The readiness probe, with the meaning a kubelet gives it. Defaults suit servers that restart within a second."""
 
     path: str = Field("/health", pattern=r"^/", description="Path asked with GET; 200 to 399 is a success")
-    period_s: float = Field(1.0, gt=0, le=300, description="Seconds from one probe to the next")
+    period_s: float = Field(1.0, gt=0, le=300, description="Seconds from one probe to the next, on average")
     timeout_s: float = Field(1.0, gt=0, le=300, description="Seconds after which a probe without an answer has failed")
     failures: int = Field(1, ge=1, le=100, description="Failed probes in a row that make a replica unready")
     successes: int = Field(1, ge=1, le=100, description="Good probes in a row that make a replica ready")

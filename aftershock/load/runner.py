@@ -224,11 +224,14 @@ async def _exporter(plan: LoadPlan, metrics: PhaseMetrics) -> AsyncIterator[Expo
 
 
 async def _zeros_scraped(exporter: Exporter | None, plan: LoadPlan, stop: asyncio.Event, warnings: _Warnings) -> None:
-    """Wait until Prometheus has seen every series at zero; a stop or a deadline ends the wait."""
+    """Wait until Prometheus has seen every series at zero; a stop or a deadline ends the wait.
+
+    One scrape is enough here, whoever made it: a series that Prometheus meets later counts from zero all the same.
+    """
     if exporter is None:
         return
     patience_s = 3 * plan.scrape_interval_s + 2
-    scrape = asyncio.ensure_future(exporter.seen(plan.scrape_interval_s, patience_s))
+    scrape = asyncio.ensure_future(exporter.seen(0.0, patience_s))
     stopped = asyncio.ensure_future(stop.wait())
     await asyncio.wait({scrape, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
