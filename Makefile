@@ -59,12 +59,14 @@ setup-dev: .venv/dev.stamp ## Make .venv with what the tests need too
 	@echo "setup      installing the pinned requirements"
 	@$(UV) pip install -q -p $(BIN)/python --compile-bytecode --require-hashes -r requirements/run.txt
 	@$(UV) pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q aftershock
 	@touch $@
 
 .venv/dev.stamp: requirements/dev.txt pyproject.toml | .venv/bin/python
 	@echo "setup      installing the pinned requirements and those of the tests"
 	@$(UV) pip install -q -p $(BIN)/python --compile-bytecode --require-hashes -r requirements/dev.txt
 	@$(UV) pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q aftershock
 	@touch $@ .venv/run.stamp
 
 .venv/bin/python: | $(UV)
