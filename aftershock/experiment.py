@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from aftershock.errors import ExperimentError
 
@@ -85,6 +93,12 @@ class Experiment(BaseModel):
     kind: Literal["deployment", "statefulset", "daemonset", "deploymentconfig", "rollout"] = Field(
         "deployment", description="Kind of the workload that owns the pods"
     )
+    chaos_namespace: str = Field(
+        "auto", description="Namespace of the ChaosEngine and of Litmus' pods; auto: that of the pods"
+    )
+    service_account: str = Field(
+        "auto", description="Service account that the fault runs under, in that namespace; auto: the one of deploy/"
+    )
     fault: str = Field(
         "pod-delete",
         description="Fault template, see `aftershock faults`; several, separated by commas: one after the other; "
@@ -93,6 +107,21 @@ class Experiment(BaseModel):
     fault_parameters: FaultParameters = Field(
         {},
         description="Tunables of the fault under Litmus' names, as a JSON object; of several faults as fault.NAME",
+    )
+    engine: str = Field(
+        "none",
+        description="ChaosEngine to use instead of the templates: a file, or the YAML itself; none: render `fault`",
+    )
+    probes: str = Field(
+        "none", description="Probes that Litmus shall run beside the fault: a file with a list of them, or the YAML"
+    )
+    slo_probes: str = Field(
+        "none",
+        description="Have Litmus itself watch the SLO's stop conditions, as promProbes: Prometheus' URL as pods see "
+        "it; auto: prometheus_url; none: leave it to us",
+    )
+    slo_watch: bool = Field(
+        True, description="Stop the fault once a stop condition of the SLO is breached for as long as it says"
     )
     confirm: str = Field(
         "none",
@@ -164,18 +193,26 @@ class Experiment(BaseModel):
             raise ValueError("must be exactly one key=value; Litmus reads a comma as OR")
         return value
 
-    @field_validator("namespace")
+    @field_validator("namespace", "chaos_namespace")
     @classmethod
     def _namespace_is_a_name(cls, value: str) -> str:
         if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", value):
             raise ValueError("must be a Kubernetes namespace name")
         return value
 
-    @field_validator("target_url", "prometheus_url")
+    @field_validator("service_account")
     @classmethod
-    def _url(cls, value: str) -> str:
-        if value != EMBEDDED and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", value):
-            raise ValueError("must be http:// or https:// with a host, or embedded")
+    def _service_account_is_a_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", value):
+            raise ValueError("must be the name of a service account")
+        return value
+
+    @field_validator("target_url", "prometheus_url", "slo_probes")
+    @classmethod
+    def _url(cls, value: str, info: ValidationInfo) -> str:
+        words = ("auto", "none") if info.field_name == "slo_probes" else (EMBEDDED,)
+        if value not in words and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", value):
+            raise ValueError(f"must be http:// or https:// with a host, or {' or '.join(words)}")
         return value.rstrip("/")
 
     @field_validator("store_endpoint")
@@ -189,6 +226,11 @@ class Experiment(BaseModel):
     def confirmed(self) -> tuple[str, ...]:
         """What `confirm` names."""
         return () if self.confirm == "none" else tuple(part.strip() for part in self.confirm.split(",") if part.strip())
+
+    @property
+    def engine_namespace(self) -> str:
+        """Where the ChaosEngine lives."""
+        return self.namespace if self.chaos_namespace == "auto" else self.chaos_namespace
 
     def needs_stack(self) -> bool:
         """Whether any part of it is to be the embedded stack's."""

@@ -20,7 +20,7 @@ RECORDS_TASKS = {"load": Phase.BASELINE, "chaos": Phase.CHAOS, "load-2": Phase.R
 """Which phase's records a task of the compiled package writes; a test holds these to the package."""
 
 ARTIFACTS = {
-    ("render", "engine"): "engine.yaml",
+    ("render", "chaos_engine"): "engine.yaml",
     ("chaos", "outcome"): "chaos_result.json",
     ("collect", "windows"): "windows.json",
     ("collect", "metrics"): "metrics.parquet",
@@ -32,6 +32,10 @@ ARTIFACTS = {
 }
 """(task, output) of the compiled package -> name in the run directory. The experiment lies there from the start, as it
 was given: the task's has the addresses of a stack that is gone with the run."""
+
+
+CLUSTER_FOLDER = "cluster"
+"""Where the logs of Litmus' pods and the objects as they were last seen lie, of a run in a cluster."""
 
 
 def new_run_id() -> str:
@@ -121,6 +125,17 @@ def gather(run: RunDirectory) -> list[str]:
     for task, phase in RECORDS_TASKS.items():
         if not run.records(phase).exists() and _compact(run, task, phase):
             gathered.append(f"records/{phase}.parquet")
+    return gathered + _gather_cluster(run)
+
+
+def _gather_cluster(run: RunDirectory) -> list[str]:
+    """What the litmus backend kept beside the outcome."""
+    gathered = []
+    for folder in sorted(run.artifacts.glob("*/chaos/archive")):
+        for source in sorted(folder.glob("[!.]*")):
+            name = f"{CLUSTER_FOLDER}/{source.name}"
+            if source.is_file() and _place(source, run.path / name):
+                gathered.append(name)
     return gathered
 
 

@@ -14,8 +14,14 @@ def render(
     namespace: str,
     label: str,
     kind: str,
+    chaos_namespace: str,
+    service_account: str,
     fault: str,
     fault_parameters: dict,
+    engine: str,
+    probes: str,
+    slo_probes: str,
+    slo_watch: bool,
     confirm: str,
     baseline_s: float,
     chaos_s: float,
@@ -39,7 +45,7 @@ def render(
     gate: bool,
     stack: str,
     experiment: dsl.Output[dsl.Artifact],
-    engine: dsl.Output[dsl.Artifact],
+    chaos_engine: dsl.Output[dsl.Artifact],
 ):
     """Validate every parameter, render the ChaosEngine and refuse what cannot work.
 
@@ -53,8 +59,14 @@ def render(
         namespace: Namespace of the pods that the fault hits.
         label: One key=value label of these pods.
         kind: Kind of the workload that owns them.
+        chaos_namespace: Namespace of the ChaosEngine; auto: that of the pods.
+        service_account: Service account that the fault runs under.
         fault: Fault template; none for a control run.
         fault_parameters: Tunables of the fault under Litmus' names.
+        engine: ChaosEngine to use instead of the templates, or none.
+        probes: Probes that Litmus shall run beside the fault, or none.
+        slo_probes: Have Litmus watch the stop conditions too; Prometheus as pods see it, auto or none.
+        slo_watch: Stop the fault where a stop condition of the SLO is breached.
         confirm: Harm in a cluster that is meant.
         baseline_s: Length of the baseline phase, seconds.
         chaos_s: Length of the chaos phase, seconds.
@@ -78,12 +90,12 @@ def render(
         gate: Fail the run where the verdict is not PASS.
         stack: State file of the embedded stack, or none.
         experiment: The checked experiment, YAML.
-        engine: The rendered ChaosEngine, YAML; empty for a control run.
+        chaos_engine: The ChaosEngine, YAML; empty for a control run.
     """
     # Before any other statement, so that these are the parameters alone.
-    given = {name: value for name, value in locals().items() if name not in ("experiment", "engine")}
+    given = {name: value for name, value in locals().items() if name not in ("experiment", "chaos_engine")}
     from pathlib import Path
 
     from aftershock import steps
 
-    steps.render(given, experiment_out=Path(experiment.path), engine_out=Path(engine.path))
+    steps.render(given, experiment_out=Path(experiment.path), engine_out=Path(chaos_engine.path))

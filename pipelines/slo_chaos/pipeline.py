@@ -23,8 +23,14 @@ def slo_chaos(
     namespace: str = "inference",
     label: str = "app=model-server",
     kind: str = "deployment",
+    chaos_namespace: str = "auto",
+    service_account: str = "auto",
     fault: str = "pod-delete",
     fault_parameters: dict = {},  # noqa: B006 - a pipeline's defaults are data, never changed
+    engine: str = "none",
+    probes: str = "none",
+    slo_probes: str = "none",
+    slo_watch: bool = True,
     confirm: str = "none",
     baseline_s: float = 20.0,
     chaos_s: float = 30.0,
@@ -57,8 +63,14 @@ def slo_chaos(
         namespace=namespace,
         label=label,
         kind=kind,
+        chaos_namespace=chaos_namespace,
+        service_account=service_account,
         fault=fault,
         fault_parameters=fault_parameters,
+        engine=engine,
+        probes=probes,
+        slo_probes=slo_probes,
+        slo_watch=slo_watch,
         confirm=confirm,
         baseline_s=baseline_s,
         chaos_s=chaos_s,
@@ -85,7 +97,7 @@ def slo_chaos(
     experiment = rendered.outputs["experiment"]
 
     baseline = load_component(experiment=experiment, phase="baseline")
-    chaos = chaos_component(experiment=experiment, engine=rendered.outputs["engine"]).after(baseline)
+    chaos = chaos_component(experiment=experiment, engine=rendered.outputs["chaos_engine"]).after(baseline)
     recovery = load_component(experiment=experiment, phase="recovery").after(chaos)
 
     collected = collect_component(

@@ -18,7 +18,7 @@ def artifact(run: RunDirectory, task: str, name: str, text: str) -> Path:
 
 def test_gather_names_what_exists_and_can_be_repeated(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "runs", "r1")
-    artifact(run, "render", "engine", "kind: ChaosEngine\n")
+    artifact(run, "render", "chaos_engine", "kind: ChaosEngine\n")
     artifact(run, "load-2", "records", "recovery")
     artifact(run, "load", "records", "baseline")
     artifact(run, "judge", "judgement", "")
@@ -29,6 +29,14 @@ def test_gather_names_what_exists_and_can_be_repeated(tmp_path: Path) -> None:
     assert (run.path / "engine.yaml").read_text() == "kind: ChaosEngine\n"
     assert (run.path / "records" / "recovery.parquet").read_text() == "recovery"
     assert not run.verdict.exists(), "an empty output is an output that was never written"
+
+
+def test_logs_of_the_cluster_are_gathered_too(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "runs", "r1")
+    artifact(run, "chaos", "archive/engine-runner.log", "a line")
+    artifact(run, "chaos", "archive/.engine.json.x1", "cut off while it was written")
+    assert gather(run) == ["cluster/engine-runner.log"]
+    assert (run.path / "cluster" / "engine-runner.log").read_text() == "a line"
 
 
 def test_a_run_is_never_overwritten(tmp_path: Path) -> None:
