@@ -43,6 +43,7 @@ class ServerOptions:
     """What the command line gives."""
 
     model: Path
+    host: str = HOST
     port: int = 0
     slots: int = 4
     ctx: int = 512
@@ -70,7 +71,8 @@ def parse(arguments: Sequence[str] | None = None) -> ServerOptions:
     """The options on the command line; argparse exits with 2 where they are wrong."""
     parser = argparse.ArgumentParser(prog="python -m aftershock.stack.model_server", description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="GGUF file")
-    parser.add_argument("--port", type=_bounded(0, 65_535), default=0, help="port on 127.0.0.1; 0: any free one")
+    parser.add_argument("--host", default=HOST, help="address to listen on; 0.0.0.0 in a pod")
+    parser.add_argument("--port", type=_bounded(0, 65_535), default=0, help="port on it; 0: any free one")
     parser.add_argument("--slots", type=_bounded(1, 256), default=4, help="requests computed at once; more wait")
     parser.add_argument("--ctx", type=_bounded(16, 131_072), default=512, help="tokens of prompt and answer per slot")
     parser.add_argument("--name", default="", help="model name in /v1/models; default: the file's")
@@ -105,7 +107,7 @@ def serve(options: ServerOptions) -> Any:
 def _parameters(options: ServerOptions, parameters: Any) -> Any:
     parameters.model.path = str(options.model)
     parameters.model_alias = {options.name or options.model.stem}
-    parameters.hostnames = [HOST]
+    parameters.hostnames = [options.host]
     parameters.port = options.port
     parameters.n_parallel = options.slots
     parameters.n_ctx = options.slots * options.ctx
@@ -137,11 +139,10 @@ def _obstacle(options: ServerOptions) -> str | None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, options.port))
+            probe.bind((options.host, options.port))
         except OSError as error:
-            return (
-                f"cannot listen on {HOST}:{options.port}: {error.strerror}; choose another --port, or 0 for a free one"
-            )
+            where = f"{options.host}:{options.port}"
+            return f"cannot listen on {where}: {error.strerror}; choose another --port, or 0 for a free one"
     return None
 
 

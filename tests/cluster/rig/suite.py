@@ -1,0 +1,42 @@
+"""The tests of this folder on a cluster: one that runs, one that is started for them, or none, which is said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from aftershock.errors import InfrastructureError
+from tests.cluster.rig import debian, programs
+from tests.cluster.rig.cluster import Cluster
+from tests.cluster.rig.layout import REPOSITORY, Layout
+
+TESTS = (REPOSITORY / "tests" / "cluster", REPOSITORY / "tests" / "unit" / "deploy")
+"""The second has tests that need kubectl, which is here."""
+
+
+def obstacle() -> str | None:
+    """Why there can be no cluster on this machine; None where there can be one."""
+    try:
+        debian.missing_packages()
+        programs.find_go()
+    except InfrastructureError as error:
+        return str(error)
+    return None
+
+
+def run(directory: Path, arguments: Sequence[str], say: Callable[[str], None]) -> int:
+    """Run the suite, or the part of it that `arguments`, which are pytest's, choose. The exit code is pytest's.
+
+    A cluster that runs in `directory` is used and left running, otherwise one is started and ended.
+    Raises InfrastructureError where there can be none.
+    """
+    started = not Cluster(Layout.of(directory)).runs()
+    cluster = Cluster.start(directory, say)
+    try:
+        command = cluster.command([sys.executable, "-m", "pytest", *(arguments or map(str, TESTS))])
+        return subprocess.run(command, cwd=REPOSITORY, env=cluster.environment(), check=False).returncode
+    finally:
+        if started:
+            cluster.stop()
