@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from pydantic import BaseModel
@@ -17,6 +18,9 @@ from aftershock.errors import AftershockError, ExitCode, InfrastructureError, In
 from aftershock.experiment import Experiment, resolve
 from aftershock.slo.decision import POLICIES
 from aftershock.stack.settings import StackSettings
+
+if TYPE_CHECKING:
+    from aftershock.run import RunOptions
 
 RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of all runs.")
 SET_BY_RUN = frozenset({"stack"})
@@ -72,21 +76,47 @@ def flags_of(model: type[BaseModel], skip: frozenset[str]) -> Callable[[Callable
 def run(file: Path | None, runs: Path, **given: Any) -> int:
     """Run an experiment on the embedded stack and print its compliance table."""
     from aftershock.console import Console
-    from aftershock.run import RunOptions
     from aftershock.run import run as run_experiment
     from aftershock.signals import Interrupted
 
-    flags = {name: value for name, value in given.items() if value is not None}
-    stack = {name: flags.pop(name) for name in list(flags) if name not in Experiment.model_fields}
-    options = RunOptions(
-        experiment=resolve(flags=flags, environment=os.environ, file=file),
-        stack=StackSettings.checked(stack),
-        runs=runs,
-    )
+    options = options_of(file, runs, given)
     try:
         return run_experiment(options, Console(sys.stdout))
     except Interrupted as interrupted:
         return interrupted.exit_code
+
+
+def options_of(file: Path | None, runs: Path, given: Mapping[str, Any]) -> RunOptions:
+    """What the flags of a run, the environment and the file come to. Raises InputError."""
+    from aftershock.run import RunOptions
+
+    flags = {name: value for name, value in given.items() if value is not None}
+    stack = {name: flags.pop(name) for name in list(flags) if name not in Experiment.model_fields}
+    return RunOptions(
+        experiment=resolve(flags=flags, environment=os.environ, file=file),
+        stack=StackSettings.checked(stack),
+        runs=runs,
+    )
+
+
+@cli.command()
+@click.option("-f", "--file", type=click.Path(path_type=Path), help="Experiment as YAML; flags and environment win.")
+@click.option("--kfp-endpoint", default=None, metavar="URL", help="Check this Kubeflow Pipelines too.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", help="Of the findings.")
+@RUNS
+@flags_of(Experiment, SET_BY_RUN)
+@flags_of(StackSettings, FROM_EXPERIMENT)
+def doctor(
+    file: Path | None, kfp_endpoint: str | None, output: Literal["text", "json"], runs: Path, **given: Any
+) -> int:
+    """Check all that a run needs: put `doctor` in place of `run`, with the same flags. Changes nothing.
+
+    0: nothing failed, 2: the experiment is wrong, 4: something that it needs is not there.
+    """
+    from aftershock.doctor import doctor as examine
+
+    logging.disable(logging.WARNING)  # what a library tries again is no finding
+    return examine(options_of(file, runs, given), kfp_endpoint, output, sys.stdout)
 
 
 @cli.command()
@@ -98,17 +128,25 @@ def cleanup(runs: Path, kube_context: str | None, namespace: str | None, run_id:
     """End what dead runs left running, revert their faults, and put their records in place.
 
     In a cluster that is everything with aftershock's run label, so of live runs too: name the run where others work.
+    4: something is still there.
     """
     from aftershock.run import tidy
 
     done = tidy(runs)
+    left: list[str] = []
     if kube_context is not None:
         from aftershock.chaos.litmus.cluster import Cluster
         from aftershock.chaos.litmus.sweep import sweep
 
         cluster = Cluster.connect("" if kube_context == "auto" else kube_context)
-        done += [str(leftover) for leftover in sweep(cluster, namespace, run_id)]
+        leftovers = sweep(cluster, namespace, run_id)
+        done += [str(leftover) for leftover in leftovers]
+        left = [leftover.name for leftover in leftovers if not leftover.removed]
     click.echo("\n".join(done) or "nothing was left")
+    if left:
+        raise InfrastructureError(
+            f"not all was removed ({', '.join(left)} is still there); see above why, mend that, and try again"
+        )
     return ExitCode.PASS
 
 
@@ -141,6 +179,9 @@ def faults(name: str | None) -> int:
 @click.option("--namespace", default=None, help="Namespace of the target.")
 @click.option("--label", default=None, help="One key=value label of the target.")
 @click.option("--kind", default=None, help="Kind of the target.")
+@click.option("--chaos-namespace", default=None, help="Namespace of the ChaosEngine.  [default: that of the target]")
+@click.option("--service-account", default=None, help="Service account of the fault.  [default: the one of deploy/]")
+@click.option("--probes", default=None, metavar="FILE", help="Probes that Litmus shall run beside it: a YAML list.")
 @click.option("--confirm", multiple=True, metavar="NAME", help="Harm that is meant, as the refusal names it.")
 def render(name: str, parameters: tuple[str, ...], confirm: tuple[str, ...], **target: str | None) -> int:
     """Print the ChaosEngine that a fault renders to."""
@@ -156,14 +197,30 @@ def render(name: str, parameters: tuple[str, ...], confirm: tuple[str, ...], **t
 
 
 @cli.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--fix", is_flag=True, help="Mend what takes no decision, and say what was changed.")
+@click.option("--ignore", multiple=True, metavar="RULE", help="Pass over this rule, in all files.")
+@click.option("--rules", is_flag=True, help="List the rules instead.")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", help="Of the findings.")
-def lint(files: tuple[Path, ...], fix: bool, output: Literal["text", "json"]) -> int:
-    """Name every hazard of ChaosEngines, also of those that workflows hold. 0: none, 1: errors, 2: unreadable."""
-    from aftershock.chaos.lint.files import run_lint
+def lint(
+    files: tuple[Path, ...], fix: bool, ignore: tuple[str, ...], rules: bool, output: Literal["text", "json"]
+) -> int:
+    """Name every hazard of ChaosEngines, also of those that workflows hold.
 
-    text, code = run_lint(files, fix, output)
+    0: no errors, warnings are only told. 1: errors. 2: a file could not be read, or none holds a ChaosEngine.
+
+    What is meant is passed over by a comment on its line, or on the line above:
+    `# aftershock: ignore RULE[, RULE]`.
+    """
+    from aftershock.chaos.lint.files import run_lint
+    from aftershock.chaos.lint.linter import rules_text
+
+    if rules:
+        click.echo(rules_text())
+        return ExitCode.PASS
+    if not files:
+        raise InputError("no file to lint; name files that hold ChaosEngines, or give --rules")
+    text, code = run_lint(files, fix, output, ignore)
     click.echo(text)
     return code
 
@@ -181,6 +238,28 @@ def judge(run_directory: Path, slo: str | None, policy: str | None) -> int:
     judgement = judge_again(RunDirectory.existing(run_directory), slo=slo, policy=policy)
     click.echo(table_text(judgement))
     return judgement.exit_code
+
+
+@cli.command()
+@click.argument("name", required=False)
+def slos(name: str | None) -> int:
+    """List the SLO documents that ship with aftershock, or print one, to be copied and changed."""
+    from aftershock.slo.catalog import list_text, locate
+
+    click.echo(locate(name)[0] if name else list_text(), nl=not name)
+    return ExitCode.PASS
+
+
+@cli.command()
+@click.argument("source", metavar="URL|FILE")
+@click.option("--selector", default="", help="Labels that its series have in Prometheus, as 'job=\"vllm\"'.")
+@click.option("--slo", default=None, metavar="NAME", help="Print this SLO document instead, joined with this server.")
+def metrics(source: str, selector: str, slo: str | None) -> int:
+    """Say which inference server a /metrics is of, what it tells, by which PromQL, and what it does not tell."""
+    from aftershock.metrics.families.describe import examine
+
+    click.echo(examine(source, selector, slo), nl=not slo)
+    return ExitCode.PASS
 
 
 def main() -> None:

@@ -36,6 +36,8 @@ class Console:
             "phase": self._phase,
             "load": self._load,
             "chaos": self._chaos,
+            "stop": lambda event: self.line("stop", event["message"]),
+            "stopped": lambda event: self.line("stopped", event["message"]),
             "stack": lambda event: self.line("stack", event["message"]),
             "warning": lambda event: self.line("warning", event["message"]),
         }

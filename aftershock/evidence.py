@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow.parquet import ParquetFile
 
 from aftershock.errors import ExperimentError
@@ -25,8 +28,10 @@ from aftershock.slo.openslo import load_slos
 from aftershock.slo.verdict import Judgement
 from aftershock.windows import Phase, Window
 
-RECORD_COLUMNS = ["phase", "seq", "item_id", "latency_s", "outcome", "correct"]
+RECORD_COLUMNS = ["phase", "seq", "item_id", "latency_s", "ttft_s", "output_tokens", "outcome", "correct"]
 """What judge and report need of the records; a day of them has far more."""
+REPEATED = ["phase", "item_id", "outcome"]
+"""Columns of texts that come again and again."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,15 @@ class Evidence:
             result = dict(read_json(outcome)) or None
         with _reading(metrics):
             measured = pd.read_parquet(metrics)
-        frames = [_records(path) for path in records if path.exists()]
+        tables = [_records(path) for path in records if path.exists()]
         return cls(
             experiment=experiment,
-            objectives=load_slos(experiment.slo),
+            objectives=load_slos(experiment.slo, experiment.matchers),
             metrics=measured,
             windows=found,
             load_health=health,
             outcome=result,
-            records=pd.concat(frames, ignore_index=True) if frames else None,
+            records=_frame(tables) if tables else None,
         )
 
     @classmethod
@@ -100,7 +105,7 @@ class Evidence:
             load_health=self.load_health,
             records=self.records,
         )
-        return replace(judgement, notes=(*judgement.notes, *self._gaps()))
+        return replace(judgement, notes=(*judgement.notes, *self._early_stop(), *self._gaps()))
 
     def report(self, judgement: Judgement) -> dict[str, str]:
         """The table and the report in every form: name in the run directory -> text."""
@@ -115,9 +120,16 @@ class Evidence:
             "report.html": render_html(judgement, self.metrics, self.windows, self.outcome, experiment, self.records),
         }
 
+    def _early_stop(self) -> Iterator[str]:
+        """Why the fault did not last as long as it was to."""
+        from aftershock.report.fault import early_stop
+
+        if why := early_stop(self.outcome or {}):
+            yield f"{self.experiment.fault} was {why}."
+
     def _gaps(self) -> Iterator[str]:
         """Phases without records: their answers cannot be compared one by one."""
-        there = set() if self.records is None else set(self.records["phase"])
+        there = set() if self.records is None else set(self.records["phase"].unique())
         missing = [window.phase.value for window in self.windows if window.phase.value not in there]
         if missing:
             yield f"There are no request records of: {', '.join(missing)}."
@@ -141,14 +153,40 @@ def _reading(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _records(path: Path) -> pd.DataFrame:
-    """The records of one phase. Raises ExperimentError where a request is there twice: it would count twice."""
+def _records(path: Path) -> pa.Table:
+    """The records of one phase. Raises ExperimentError where a request is there twice: it would count twice.
+
+    Texts that come again and again are dictionaries: ten million requests then take a fraction of the memory and time.
+    """
     with _reading(path):
-        frame: pd.DataFrame = ParquetFile(path).read(columns=RECORD_COLUMNS).to_pandas()[RECORD_COLUMNS]
-    twice = frame.loc[frame.duplicated(["phase", "seq"]), ["phase", "seq"]]
-    if not twice.empty:
-        phase, seq = twice.iloc[0]
-        raise ExperimentError(f"{path}: request {seq} of the {phase} phase is there twice; run the experiment again")
+        table = ParquetFile(path, read_dictionary=REPEATED).read(columns=RECORD_COLUMNS).select(RECORD_COLUMNS)
+        table = table.unify_dictionaries()
+        requests = _request_numbers(table)
+    requests.sort(kind="stable")  # they are in the order in which they finished: nearly sorted
+    twice = np.flatnonzero(requests[1:] == requests[:-1])
+    if len(twice):
+        phase, seq = divmod(int(requests[twice[0]]), 1 << 32)
+        named = table["phase"].chunk(0).dictionary[phase]
+        raise ExperimentError(f"{path}: request {seq} of the {named} phase is there twice; run the experiment again")
+    return table
+
+
+def _request_numbers(table: pa.Table) -> NDArray[np.int64]:
+    """A number for each request of a file: phase and seq in one."""
+    numbers: NDArray[np.int64] = table["seq"].to_numpy().astype(np.int64)
+    at = 0
+    for chunk in table["phase"].chunks:
+        numbers[at : at + len(chunk)] += chunk.indices.to_numpy().astype(np.int64) << 32
+        at += len(chunk)
+    return numbers
+
+
+def _frame(tables: list[pa.Table]) -> pd.DataFrame:
+    """All phases as one frame. The tables are let go of column by column, so that nothing is there twice for long."""
+    whole = pa.concat_tables(tables).unify_dictionaries()
+    tables.clear()
+    nullable = {pa.bool_(): pd.BooleanDtype()}
+    frame: pd.DataFrame = whole.to_pandas(types_mapper=nullable.get, split_blocks=True, self_destruct=True)
     return frame
 
 
@@ -156,7 +194,7 @@ def judge_again(run: RunDirectory, *, slo: str | None = None, policy: str | None
     """Judge a finished run by another SLO or policy, or by its own. Raises InputError."""
     evidence = Evidence.of_run(run)
     if slo is not None:
-        evidence = replace(evidence, objectives=load_slos(slo))
+        evidence = replace(evidence, objectives=load_slos(slo, evidence.experiment.matchers))
     if policy is not None:
         evidence = replace(evidence, experiment=evidence.experiment.model_copy(update={"policy": policy}))
     return evidence.judge()

@@ -25,6 +25,8 @@ from pydantic import (
 )
 
 from aftershock.errors import ExperimentError
+from aftershock.matchers import checked_matchers
+from aftershock.windows import Phase
 
 ENVIRONMENT_PREFIX = "AFTERSHOCK_"
 RESERVED_VARIABLES = {
@@ -40,8 +42,14 @@ RESERVED_VARIABLES = {
 EMBEDDED = "embedded"
 """Value of an address that means: the part of the embedded stack that has this role."""
 
+AUTO = "auto"
+"""Value of a name that means: the one that follows from the rest."""
+
 NO_FAULT = "none"
 """Value of `fault` for a control run."""
+
+NOTHING = "none"
+"""Value of `engine`, `probes`, `slo_probes` and `selector` that means: there is none."""
 
 
 def _parameters(value: Any) -> Any:
@@ -147,6 +155,11 @@ class Experiment(BaseModel):
     )
     seed: int = Field(1, ge=0, description="Seed of arrivals and of what the fault picks")
     slo: str = Field("canary", description="SLO document: a name from `slo_specs`, a file, or the YAML itself")
+    selector: str = Field(
+        "none",
+        description="Labels of the target's series in Prometheus, for `{{ selector }}` in the SLO's queries, as "
+        'job="vllm",namespace="llm"; none',
+    )
     policy: Literal["strict", "point"] = Field(
         "strict",
         description="strict: PASS or FAIL only where the whole "
@@ -222,6 +235,25 @@ class Experiment(BaseModel):
             raise ValueError("must be host:port, a URL, embedded or none")
         return value
 
+    @field_validator("selector")
+    @classmethod
+    def _selector_is_matchers(cls, value: str) -> str:
+        return value if value == NOTHING else checked_matchers(value) or NOTHING
+
+    @property
+    def phase_seconds(self) -> dict[Phase, float]:
+        """How long each phase is to be."""
+        return {
+            Phase.BASELINE: self.baseline_s,
+            Phase.CHAOS: self.chaos_s,
+            Phase.RECOVERY: self.recovery_s,
+        }
+
+    @property
+    def matchers(self) -> str:
+        """What `selector` says, as PromQL has it between braces; empty where it says nothing."""
+        return "" if self.selector == NOTHING else self.selector
+
     @property
     def confirmed(self) -> tuple[str, ...]:
         """What `confirm` names."""
@@ -230,7 +262,7 @@ class Experiment(BaseModel):
     @property
     def engine_namespace(self) -> str:
         """Where the ChaosEngine lives."""
-        return self.namespace if self.chaos_namespace == "auto" else self.chaos_namespace
+        return self.namespace if self.chaos_namespace == AUTO else self.chaos_namespace
 
     def needs_stack(self) -> bool:
         """Whether any part of it is to be the embedded stack's."""

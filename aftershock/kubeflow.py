@@ -16,10 +16,16 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Self
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, build_opener
 
 import psutil
+import yaml
 
 from aftershock.errors import PipelineError
 
@@ -107,6 +113,72 @@ class LocalPipeline:
             except ProcessLookupError:
                 continue
         return False
+
+
+@dataclass(frozen=True)
+class Package:
+    """A compiled pipeline, as far as it can be told before it runs."""
+
+    sdk: str
+    """Version of kfp that reads it here."""
+    parameters: frozenset[str]
+    images: frozenset[str]
+
+    @property
+    def is_for_this_machine(self) -> bool:
+        """Its images have no registry in their names, so only the local runner, which needs none, can run it."""
+        return not all("/" in image for image in self.images)
+
+
+def read_package(path: Path) -> Package:
+    """Load a compiled package as the local runner does. Raises PipelineError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of kfp about itself
+            import kfp
+            from kfp import components
+
+            components.load_component_from_file(str(path))
+        spec = next(yaml.safe_load_all(path.read_text(encoding="utf-8")))  # after it: what is for Kubernetes only
+        executors = spec["deploymentSpec"]["executors"].values()
+        return Package(
+            sdk=kfp.__version__,
+            parameters=frozenset(spec["root"]["inputDefinitions"]["parameters"]),
+            images=frozenset(executor["container"]["image"] for executor in executors),
+        )
+    except ImportError as error:
+        raise PipelineError(f"kfp cannot be loaded ({error}); install aftershock again") from error
+    except FileNotFoundError as error:
+        raise PipelineError(f"{path}: the compiled pipeline is missing; run `make compile`") from error
+    except Exception as error:  # whatever is wrong with a file, kfp has no error of its own for it
+        raise PipelineError(f"{path}: kfp does not read it ({error}); run `make compile`") from error
+
+
+def server_version(endpoint: str, timeout_s: float = 10.0) -> str:
+    """Version of the Kubeflow Pipelines at `endpoint`; empty where it tells none. Raises PipelineError."""
+    url = f"{endpoint.rstrip('/')}/apis/v2beta1/healthz"
+    local = urlsplit(endpoint).hostname in ("localhost", "127.0.0.1", "::1")
+    opener = build_opener(ProxyHandler({})) if local else build_opener()
+    try:
+        with opener.open(url, timeout=timeout_s) as answer:
+            health = json.loads(answer.read())
+        told = [health.get(name) for name in ("tag_name", "apiServerTagName")]  # itself, or through its UI
+        if health.get("apiServerReady") is False:
+            raise PipelineError(f"{url}: its UI answers, but its API server is not ready; see the pod ml-pipeline")
+    except HTTPError as error:
+        raise PipelineError(
+            f"{url}: HTTP {error.code} {error.reason}; check --kfp-endpoint and who may ask it"
+        ) from error
+    except (OSError, HTTPException) as error:
+        cause = getattr(error, "reason", error)
+        why = getattr(cause, "strerror", None) or cause
+        raise PipelineError(f"{url}: no answer ({why}); check --kfp-endpoint") from error
+    except (ValueError, AttributeError) as error:
+        raise PipelineError(
+            f"{url}: the answer is not that of Kubeflow Pipelines (a login page?); give an address without one, "
+            "such as that of a port-forward"
+        ) from error
+    return next((str(version) for version in told if version), "")
 
 
 def _read_order() -> dict[str, Any] | None:

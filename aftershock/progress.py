@@ -23,9 +23,9 @@ def emit(event: str, **fields: Any) -> None:
     """Say that `event` happened, with JSON-ready fields.
 
     Events: `phase` (phase, seconds), `load` (phase, elapsed_s, seconds, sent, ok, failed, p99_ms, send_lag_p99_ms),
-    `chaos` (reason, message: what the fault is doing), `step` (name: a pipeline step begins), `stack` (message),
-    `warning` (message), `error` (type, message, exit_code). Never raises: a full disk must not end a run because of
-    its progress.
+    `chaos` (reason, message: what the fault is doing), `stop` (reason, message: the SLO watch stops the fault),
+    `stopped` (message: how long that took), `step` (name: a pipeline step begins), `stack` (message), `warning`
+    (message), `error` (type, message, exit_code). Never raises: a full disk must not end a run because of its progress.
     """
     line = json.dumps({"at": utc_now().isoformat(), "event": event, **fields}, default=str)
     log.info("%s", line)

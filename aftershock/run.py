@@ -20,7 +20,7 @@ from aftershock.slo.verdict import Judgement
 from aftershock.stack.cleanup import cleanup, is_live, owned, register_process
 from aftershock.stack.settings import StackSettings
 from aftershock.stack.stack import check
-from aftershock.steps import render_engine
+from aftershock.steps import render_engine, with_own_engine
 
 PACKAGE = Path("slo_chaos") / "pipeline.yaml"
 POLL_S = 0.1
@@ -85,27 +85,35 @@ def tidy(runs: Path) -> list[str]:
 
 
 def checked(options: RunOptions) -> tuple[Experiment, StackSettings]:
-    """All that can be known to be wrong before anything is started is refused; the SLO's file is taken in.
+    """All that can be known to be wrong before anything is started is refused; files that it names are taken in.
 
     Raises InputError.
     """
+    from aftershock.chaos.probes import read_probes_text
     from aftershock.load.dataset import load_dataset
     from aftershock.slo.openslo import load_slos, read_slo_text
 
     experiment, settings = options.experiment, options.stack_settings()
     if experiment.run_id == "auto":
         experiment = experiment.model_copy(update={"run_id": new_run_id()})
-    load_slos(experiment.slo)
+    experiment = with_own_engine(experiment)
+    load_slos(experiment.slo, experiment.matchers)
     load_dataset(experiment.dataset)
     render_engine(experiment)
+    check_place(experiment)
+    # A path on this disk means nothing to a pod: the pipeline gets the text.
+    texts = {"slo": read_slo_text(experiment.slo), "probes": read_probes_text(experiment.probes)}
+    return experiment.model_copy(update=texts), settings
+
+
+def check_place(experiment: Experiment) -> None:
+    """Raise InputError where the backend would act on something else than what the load goes to."""
     if experiment.fault != NO_FAULT and (experiment.backend == "local") != (experiment.target_url == EMBEDDED):
         place = "the embedded stack" if experiment.backend == "local" else "a cluster"
         raise InputError(
             f"fault={experiment.fault}: backend {experiment.backend} acts on {place}, but target_url is "
             f"{experiment.target_url}; give another --backend or --target-url, or --fault none to inject nothing"
         )
-    # A path on this disk means nothing to a pod: the pipeline gets the text.
-    return experiment.model_copy(update={"slo": read_slo_text(experiment.slo)}), settings
 
 
 def follow(pipeline: LocalPipeline, place: Place, directory: RunDirectory, console: Console) -> Journal:

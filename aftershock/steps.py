@@ -26,16 +26,18 @@ from aftershock.errors import (
     PipelineError,
     StoreError,
 )
-from aftershock.experiment import EMBEDDED, NO_FAULT, Experiment, load_experiment, validate
+from aftershock.experiment import EMBEDDED, NO_FAULT, NOTHING, Experiment, load_experiment, validate
 from aftershock.files import read_json, write_json, write_text
 from aftershock.progress import emit
 from aftershock.rundir import new_run_id
-from aftershock.windows import Phase, Window
+from aftershock.windows import Phase, Window, utc_now
 
 if TYPE_CHECKING:
+    from aftershock.brake import Watching
     from aftershock.chaos.backend import ChaosEvent, ChaosOutcome
     from aftershock.load.plan import LoadPlan, LoadProgress, LoadResult
     from aftershock.report.history import Store
+    from aftershock.slo.objective import Objective
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,15 +75,32 @@ def render(parameters: Mapping[str, Any], *, experiment_out: Path, engine_out: P
     experiment = validate(parameters, "pipeline parameters")
     if experiment.run_id == "auto":
         experiment = experiment.model_copy(update={"run_id": new_run_id()})
+    experiment = with_own_engine(experiment)
     write_text(experiment_out, experiment.to_yaml())
     engine = render_engine(experiment)
     write_text(engine_out, engine)
     _preflight(experiment, engine)
 
 
+def with_own_engine(experiment: Experiment) -> Experiment:
+    """The experiment with the fault and the target of the ChaosEngine that it brings, if any. Raises InputError."""
+    if experiment.engine == NOTHING:
+        return experiment
+    from aftershock.chaos.adopt import follow_engine
+
+    return follow_engine(experiment)
+
+
 def render_engine(experiment: Experiment) -> str:
-    """The experiment's ChaosEngine as YAML; a comment alone for a control run."""
+    """The experiment's ChaosEngine as YAML, with its probes; a comment alone for a control run. Raises InputError."""
+    if experiment.engine != NOTHING:
+        from aftershock.chaos.adopt import adopt
+
+        return adopt(experiment, confirmed=experiment.confirmed)
     if experiment.fault == NO_FAULT:
+        from aftershock.chaos.probes import refuse_idle_probes
+
+        refuse_idle_probes(experiment, cluster=False)
         return "# control run: no fault is injected\n"
     from aftershock.chaos.render import render as render_template
 
@@ -95,8 +114,11 @@ def _preflight(experiment: Experiment, engine_text: str) -> None:
     from aftershock.metrics.collect import check_queries
     from aftershock.metrics.prometheus import PrometheusClient
     from aftershock.slo.openslo import load_slos
+    from aftershock.slo.slices import too_few_slices
 
-    objectives = load_slos(experiment.slo)
+    objectives = load_slos(experiment.slo, experiment.matchers)
+    for sentence in too_few_slices(objectives, experiment.phase_seconds):
+        emit("warning", message=sentence)
     for name in ("target_url", "prometheus_url", "store_endpoint"):
         if getattr(experiment, name) == EMBEDDED:
             raise InputError(
@@ -104,13 +126,24 @@ def _preflight(experiment: Experiment, engine_text: str) -> None:
             )
     if experiment.fault != NO_FAULT:
         create_backend(experiment).preflight(parse_engine(engine_text, "rendered engine"))
-    if experiment.store_endpoint != "none" and not _store(experiment).ready():
+    if experiment.store_endpoint != "none" and not history_store(experiment).ready():
         raise StoreError(
             f"{experiment.store_endpoint}: no object store answers; --store-endpoint none keeps no history"
         )
-    asyncio.run(check_target(_plan(experiment, Phase.BASELINE, Path("unused"))))
+    asyncio.run(check_target(load_plan(experiment, Phase.BASELINE, Path("unused"))))
     with PrometheusClient(experiment.prometheus_url) as client:
+        if _stop_conditions(experiment):
+            client.probe()  # no fault whose brake is known not to work
         check_queries(objectives, client)
+
+
+def _stop_conditions(experiment: Experiment) -> list[Objective]:
+    """The objectives on whose account a fault is to be stopped early; none where nobody shall watch them."""
+    from aftershock.slo.openslo import load_slos
+
+    if experiment.fault == NO_FAULT or not experiment.slo_watch:
+        return []
+    return [objective for objective in load_slos(experiment.slo, experiment.matchers) if objective.stop]
 
 
 @step
@@ -119,7 +152,7 @@ def load(experiment_path: Path, phase: str, *, records_out: Path, window_out: Pa
     from aftershock.load.runner import run_load
 
     experiment = _read_experiment(experiment_path)
-    plan = _plan(experiment, Phase(phase), records_out)
+    plan = load_plan(experiment, Phase(phase), records_out)
     emit("phase", phase=phase, seconds=plan.seconds)
     result = _run_until_told(run_load(plan, on_progress=_say_load(plan), on_warning=_say_warning))
     _write_window(window_out, result.window, result)
@@ -132,7 +165,7 @@ def chaos(experiment_path: Path, engine_path: Path, *, records_out: Path, window
     Raises ChaosError after everything is written if the fault could not be injected or reverted as asked.
     """
     experiment = _read_experiment(experiment_path)
-    plan = _plan(experiment, Phase.CHAOS, records_out)
+    plan = load_plan(experiment, Phase.CHAOS, records_out)
     emit("phase", phase=plan.phase.value, seconds=plan.seconds)
     engine = None if experiment.fault == NO_FAULT else engine_path.read_text(encoding="utf-8")
     result, outcome = _run_until_told(_disturb(experiment, engine, plan, archive=outcome_out.with_name("archive")))
@@ -151,8 +184,10 @@ async def _disturb(
 ) -> tuple[LoadResult, ChaosOutcome | None]:
     """Load and fault together. The load goes on until the fault is over and `chaos_s` have passed since it began.
 
-    The fault is reverted before this returns or raises, whatever happens to the load.
+    The fault ends early where a stop condition of the SLO is reached; the load does not. The fault is reverted before
+    this returns or raises, whatever happens to the load.
     """
+    from aftershock.brake import brake
     from aftershock.chaos.backend import create_backend
     from aftershock.chaos.engine import parse_engine
     from aftershock.load.runner import run_load
@@ -160,6 +195,7 @@ async def _disturb(
     if engine_text is None:
         return await run_load(plan, on_progress=_say_load(plan), on_warning=_say_warning), None
 
+    watch = _watch(experiment)
     loop = asyncio.get_running_loop()
     started, injected, over, enough = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
     stop_fault = threading.Event()
@@ -182,6 +218,9 @@ async def _disturb(
     if sending.done():
         sending.result()  # raises: no fault without load
     disturbing = asyncio.create_task(asyncio.to_thread(backend.run, engine, stop_fault, on_event))
+    braking = asyncio.create_task(
+        brake(watch, injected=injected, over=over, disturbing=disturbing, stop_fault=stop_fault)
+    )
     try:
         first = asyncio.create_task(injected.wait())
         await asyncio.wait({sending, disturbing, first}, return_when=asyncio.FIRST_COMPLETED)
@@ -192,12 +231,32 @@ async def _disturb(
         enough.set()
         if sending.done() and not over.is_set():
             stop_fault.set()  # no fault without load
-        return await sending, await disturbing
+        result, outcome = await sending, await disturbing
+        return result, replace(outcome, stop=await braking)
     finally:
         stop_fault.set()
         await asyncio.gather(disturbing, return_exceptions=True)
         sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
+        braking.cancel()
+        await asyncio.gather(sending, braking, return_exceptions=True)
+
+
+def _watch(experiment: Experiment) -> Watching | None:
+    """What looks at the stop conditions once it is called; None where there are none.
+
+    To be made before the load begins: the import takes longer than a load generator may stand still.
+    """
+    conditions = _stop_conditions(experiment)
+    if not conditions:
+        return None
+    from aftershock.metrics.watch import Pace, watch
+
+    pace = Pace.of(
+        scrape_interval_s=experiment.scrape_interval_s,
+        rate=experiment.rate,
+        request_timeout_s=experiment.request_timeout_s,
+    )
+    return functools.partial(watch, conditions, experiment.prometheus_url, load_began=utc_now(), pace=pace)
 
 
 @step
@@ -216,7 +275,12 @@ def collect(experiment_path: Path, window_paths: Sequence[Path], *, metrics_out:
     entries = [read_json(path) for path in window_paths]
     windows = [Window.from_dict(entry) for entry in entries]
     with PrometheusClient(experiment.prometheus_url) as client:
-        frame = ask(load_slos(experiment.slo), windows, client, scrape_interval_s=experiment.scrape_interval_s)
+        frame = ask(
+            load_slos(experiment.slo, experiment.matchers),
+            windows,
+            client,
+            scrape_interval_s=experiment.scrape_interval_s,
+        )
     unreachable = frame["status"].eq(Answer.UNREACHABLE)
     if unreachable.any():
         emit("warning", message=f"{experiment.prometheus_url}: {frame.loc[unreachable, 'detail'].iloc[0]}")
@@ -280,12 +344,13 @@ def _publish(experiment: Experiment, files: Mapping[str, str]) -> None:
         return
     try:
         kept = {**files, "experiment.yaml": experiment.to_yaml()}
-        _store(experiment).publish(experiment.run_id, {name: text.encode() for name, text in kept.items()})
+        history_store(experiment).publish(experiment.run_id, {name: text.encode() for name, text in kept.items()})
     except StoreError as error:
         emit("warning", message=f"the run is not kept in the history: {error}")
 
 
-def _store(experiment: Experiment) -> Store:
+def history_store(experiment: Experiment) -> Store:
+    """The object store that keeps the history, with the credentials of the environment."""
     from aftershock.report.history import Store
 
     return Store(
@@ -307,15 +372,11 @@ def _read_experiment(path: Path) -> Experiment:
     return load_experiment(path.read_text(encoding="utf-8"), "experiment")
 
 
-def _plan(experiment: Experiment, phase: Phase, records: Path) -> LoadPlan:
+def load_plan(experiment: Experiment, phase: Phase, records: Path) -> LoadPlan:
+    """The load of a phase. Raises DatasetError where there are no questions to ask."""
     from aftershock.load.dataset import load_dataset
     from aftershock.load.plan import LoadPlan
 
-    seconds = {
-        Phase.BASELINE: experiment.baseline_s,
-        Phase.CHAOS: experiment.chaos_s,
-        Phase.RECOVERY: experiment.recovery_s,
-    }
     return LoadPlan(
         phase=phase,
         target_url=experiment.target_url,
@@ -323,7 +384,7 @@ def _plan(experiment: Experiment, phase: Phase, records: Path) -> LoadPlan:
         protocol=experiment.protocol,
         rate=experiment.rate,
         arrivals=experiment.arrivals,
-        seconds=seconds[phase],
+        seconds=experiment.phase_seconds[phase],
         items=load_dataset(experiment.dataset),
         max_tokens=experiment.max_tokens,
         temperature=experiment.temperature,

@@ -35,6 +35,48 @@ class ChaosEvent:
 
 
 @dataclass(frozen=True)
+class EarlyStop:
+    """How the run itself ended a fault before its time."""
+
+    by: str
+    """Who: `slo-watch`."""
+    reason: str
+    """One of StopReason."""
+    message: str
+    objective: str | None
+    value: float | None
+    bound: float | None
+    unit: str
+    breached_at: datetime
+    """When it began: the first reading in breach, or since when there was none."""
+    asked_at: datetime
+    """When the backend was told."""
+    verified_at: datetime | None
+    """When the fault was seen to be over; None if it was not."""
+
+    @property
+    def seconds_to_stop(self) -> float | None:
+        """From the beginning of the breach to the verified stop."""
+        return None if self.verified_at is None else (self.verified_at - self.breached_at).total_seconds()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; instants as RFC 3339."""
+        return {
+            "by": self.by,
+            "reason": self.reason,
+            "message": self.message,
+            "objective": self.objective,
+            "value": self.value,
+            "bound": self.bound,
+            "unit": self.unit,
+            "breached_at": self.breached_at.isoformat(),
+            "asked_at": self.asked_at.isoformat(),
+            "verified_at": self.verified_at.isoformat() if self.verified_at else None,
+            "seconds_to_stop": self.seconds_to_stop,
+        }
+
+
+@dataclass(frozen=True)
 class ChaosOutcome:
     """What came of a ChaosEngine: the whole truth for the report, and for the judge whether the fault acted at all."""
 
@@ -57,6 +99,10 @@ class ChaosOutcome:
     """The ChaosResult; for an engine of several experiments a List of them."""
     events: tuple[ChaosEvent, ...]
     backend: str
+    stop_verified_at: datetime | None = None
+    """When a fault that was stopped was seen to be over, where the backend knows better than by its own return."""
+    stop: EarlyStop | None = None
+    """None unless the run itself ended the fault; a backend does not know."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, as in `chaos_result.json`."""
@@ -72,6 +118,8 @@ class ChaosOutcome:
             "result": self.result,
             "events": [event.to_dict() for event in self.events],
             "backend": self.backend,
+            "stop_verified_at": self.stop_verified_at.isoformat() if self.stop_verified_at else None,
+            "stop": self.stop.to_dict() if self.stop else None,
         }
 
 

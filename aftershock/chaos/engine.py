@@ -117,8 +117,10 @@ class _EnvVar(_Part):
 
 
 class _Timeouts(_Part):
-    delay: int = Field(2, ge=0)
-    timeout: int = Field(180, ge=0)
+    """The runner passes both as soon as one is above 0; what is missing then is 0, not the default."""
+
+    delay: int = Field(0, ge=0)
+    timeout: int = Field(0, ge=0)
 
 
 class _Components(_Part):
@@ -207,7 +209,8 @@ def _experiments(parsed: list[_Experiment], source: str) -> tuple[EngineExperime
 
 def _experiment(parsed: _Experiment, source: str) -> EngineExperiment:
     components = (parsed.spec and parsed.spec.components) or _Components()
-    timeouts = components.timeouts or _Timeouts(delay=2, timeout=180)
+    timeouts = components.timeouts or _Timeouts(delay=0, timeout=0)
+    timeout_s = float(timeouts.timeout) if timeouts.delay or timeouts.timeout else 180.0
     env: dict[str, str] = {}
     for variable in components.env or []:
         if variable.name in env:
@@ -218,7 +221,7 @@ def _experiment(parsed: _Experiment, source: str) -> EngineExperiment:
                 "give a value, so that the run's artifacts say what was injected"
             )
         env[variable.name] = variable.value
-    return EngineExperiment(parsed.name, env, float(timeouts.timeout))
+    return EngineExperiment(parsed.name, env, timeout_s)
 
 
 def _short(value: Any) -> str:

@@ -8,12 +8,13 @@ the embedded stack belongs to the run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from aftershock.chaos.choice import Choice
 from aftershock.chaos.parameters import closest, shorten
+from aftershock.chaos.template import DURATION
 from aftershock.errors import InputError, TemplateError
 
 LONGEST_S = 3_600
@@ -29,8 +30,19 @@ SCRAPE_BYTES = 100_000
 """What a scrape of a model server may weigh."""
 
 NODES = ("TARGET_NODE", "TARGET_NODES", "NODE_LABEL")
+HOSTNAME = "kubernetes.io/hostname="
 FILTERS = ("SOURCE_PORTS", "DESTINATION_PORTS", "DESTINATION_IPS", "DESTINATION_HOSTS")
-"""Each makes a network fault hit some of the pod's traffic only."""
+"""Each makes a network fault hit some of the pod's traffic only; with several, what any of them names is hit."""
+
+WIDEST_BLOCK = 16
+"""Bits of its prefix. A wider block of addresses may well have Prometheus and the callers in it."""
+
+RUNTIMES = {
+    "containerd": "/run/containerd/containerd.sock",
+    "crio": "/run/crio/crio.sock",
+    "docker": "/var/run/docker.sock",
+}
+"""The usual socket of each container runtime."""
 
 
 class Confirmation(StrEnum):
@@ -52,6 +64,16 @@ class Scene:
 
 
 @dataclass(frozen=True)
+class ScrapeGap:
+    """How a fault keeps Prometheus from scraping the pods."""
+
+    what: str
+    way_out: str
+    tunables: tuple[str, ...]
+    """What makes it so."""
+
+
+@dataclass(frozen=True)
 class Hazard:
     """One thing that may be wanted, but not by chance."""
 
@@ -67,9 +89,18 @@ def refuse_hazards(choices: Sequence[Choice], scene: Scene, confirmed: Collectio
             reason = mistake(choice, scene)
             if reason:
                 raise TemplateError(f"{choice.name}: {reason}")
+    refuse_harm(choices, sum(choice.seconds for choice in choices), scene, confirmed)
+
+
+def refuse_harm(choices: Sequence[Choice], seconds: int, scene: Scene, confirmed: Collection[str]) -> None:
+    """Raise InputError for the first harm to a cluster that is not confirmed by name.
+
+    `seconds` is how long it all takes, also what is none of `choices`.
+    """
+    _known(confirmed)
     if not scene.cluster:
         return
-    for hazard in _hazards(choices, scene):
+    for hazard in _hazards(choices, seconds, scene):
         if hazard.confirmation not in confirmed:
             raise TemplateError(f"{hazard.what}; if that is meant, give confirm={hazard.confirmation}")
 
@@ -92,8 +123,9 @@ def _no_node(choice: Choice, scene: Scene) -> str | None:
 
 
 def _same_node(choice: Choice, scene: Scene) -> str | None:
-    target, own = choice.values.get("TARGET_NODE"), choice.values.get("CHAOS_NODE")
-    if not target or target != own:
+    own = choice.values.get("CHAOS_NODE", "")
+    hit = (choice.values.get("TARGET_NODE"), choice.values.get("NODE_LABEL", "").removeprefix(HOSTNAME))
+    if not own or own not in hit:
         return None
     return f"CHAOS_NODE={shorten(own)} is the node that is hit, Litmus' own pods would go down with it; name another"
 
@@ -118,12 +150,36 @@ def _port_in_use(choice: Choice, scene: Scene) -> str | None:
     return f"PROXY_PORT={proxy!r} is the server's own port; give one that is free in the pod"
 
 
+def _wrong_socket(choice: Choice, scene: Scene) -> str | None:
+    runtime, socket = choice.values.get("CONTAINER_RUNTIME", ""), choice.values.get("SOCKET_PATH", "")
+    kind = next((name for name in RUNTIMES if name in socket), runtime)
+    if runtime not in RUNTIMES or kind == runtime:
+        return None
+    return (
+        f"CONTAINER_RUNTIME={runtime} with the socket of {kind} ends as CONTAINER_RUNTIME_ERROR; "
+        f"give SOCKET_PATH={RUNTIMES[runtime]}, or CONTAINER_RUNTIME={kind}"
+    )
+
+
+def _gone_after_the_first(choice: Choice, scene: Scene) -> str | None:
+    if choice.name != "pod-delete" or not choice.is_set("TARGET_PODS"):
+        return None
+    if (scene.cluster and scene.kind == "statefulset") or choice.integer("CHAOS_INTERVAL") >= choice.integer(DURATION):
+        return None
+    return (
+        "TARGET_PODS: after the first kill the pods come back under other names, and Litmus finds them no more; "
+        f"give CHAOS_INTERVAL={choice.integer(DURATION)} for one kill, or no names"
+    )
+
+
 MISTAKES: tuple[Callable[[Choice, Scene], str | None], ...] = (
     _no_node,
     _same_node,
     _not_scalable,
     _no_port,
     _port_in_use,
+    _wrong_socket,
+    _gone_after_the_first,
 )
 """A new one is a function and a name here."""
 
@@ -131,53 +187,86 @@ MISTAKES: tuple[Callable[[Choice, Scene], str | None], ...] = (
 # --- harm that can be confirmed ---------------------------------------------------------------------------------------
 
 
-def _hazards(choices: Sequence[Choice], scene: Scene) -> Iterator[Hazard]:
+def _hazards(choices: Sequence[Choice], seconds: int, scene: Scene) -> Iterator[Hazard]:
     for choice in choices:
-        what = _scrape_gap(choice, scene.scrape_interval_s)
-        if what:
-            reason = (
-                f"{choice.name}: {what}, so that the phase has no data from the pods that are hit; {_way_out(choice)}"
-            )
-            yield Hazard(Confirmation.SCRAPE_GAP, reason)
+        gap = scrape_gap(choice.name, choice.values, scene.scrape_interval_s)
+        if gap:
+            reason = f"{choice.name}: {gap.what}, so that the phase has no data from the pods that are hit"
+            yield Hazard(Confirmation.SCRAPE_GAP, f"{reason}; {gap.way_out}")
         what = _blast_radius(choice)
         if what:
             yield Hazard(Confirmation.BLAST_RADIUS, f"{choice.name}: {what}")
-    seconds = sum(choice.seconds for choice in choices)
     if seconds > LONGEST_S:
         yield Hazard(Confirmation.DURATION, f"the chaos would take {seconds} s with its ramps, more than {LONGEST_S}")
 
 
-def _scrape_gap(choice: Choice, interval_s: float) -> str | None:
-    """How the fault would stop Prometheus from scraping the pods; None if it would not."""
-    values = choice.values
-    if choice.is_set(*FILTERS):
+def scrape_gap(fault: str, values: Mapping[str, str], interval_s: float) -> ScrapeGap | None:
+    """How the fault would stop Prometheus from scraping the pods every `interval_s`; None if it would not.
+
+    `values` are its tunables; of one that is a number, the most that it may be. Raises TemplateError for a rate that
+    is none.
+    """
+    narrow = _is_narrow(values)
+    if fault == "pod-network-partition":
+        spared = narrow or values.get("NAMESPACE_SELECTOR") or values.get("PORTS")
+        if spared or values.get("POLICY_TYPES", "").lower() == "egress":
+            return None
+        way_out = (
+            "spare Prometheus with NAMESPACE_SELECTOR or PORTS (POD_SELECTOR: pods of the target's namespace only)"
+        )
+        return ScrapeGap("cuts Prometheus off too", way_out, ("POLICY_TYPES", "POD_SELECTOR"))
+    found = _too_much(values, interval_s)
+    if not found or (narrow and not values.get("SOURCE_PORTS")):
         return None
-    if choice.name == "pod-network-partition":
-        spared = choice.is_set("POD_SELECTOR", "NAMESPACE_SELECTOR", "PORTS")
-        return None if spared or values["POLICY_TYPES"] == "egress" else "cuts Prometheus off too"
+    name, effect = found
+    if narrow:
+        ports = values["SOURCE_PORTS"]
+        what = (
+            f"{name}={values[name]} on SOURCE_PORTS={ports} {effect} where the metrics are on that port, as vLLM's are"
+        )
+        return ScrapeGap(what, "nothing is lost where metrics have a port of their own", (name,))
+    way_out = "give SOURCE_PORTS with the serving port, where the metrics have another one"
+    return ScrapeGap(f"{name}={values[name]} on every port {effect}", way_out, (name,))
+
+
+def _too_much(values: Mapping[str, str], interval_s: float) -> tuple[str, str] | None:
+    """The tunable that is more than a scrape bears, and what it does to one."""
     for name in ("NETWORK_PACKET_LOSS_PERCENTAGE", "NETWORK_PACKET_CORRUPTION_PERCENTAGE"):
-        if choice.integer(name) > LOST_TO_SCRAPES:
-            return f"{name}={values[name]} on every port loses Prometheus' scrapes too"
+        if _integer(values, name) > LOST_TO_SCRAPES:
+            return name, "loses Prometheus' scrapes too"
     # Two of a scrape's packets one after the other: the answer to the connection, and to the request.
-    delay_s = 2 * (choice.integer("NETWORK_LATENCY") + choice.integer("JITTER")) / 1000
+    delay_s = 2 * (_integer(values, "NETWORK_LATENCY") + _integer(values, "JITTER")) / 1000
     if delay_s > interval_s:
-        return f"NETWORK_LATENCY={values['NETWORK_LATENCY']} on every port delays a scrape by more than its interval"
+        return "NETWORK_LATENCY", "delays a scrape by more than its interval"
     rate = values.get("NETWORK_BANDWIDTH", "")
     if rate and bytes_per_second(rate) * interval_s < SCRAPE_BYTES:
-        return f"NETWORK_BANDWIDTH={rate} on every port is too little for a scrape of {SCRAPE_BYTES} bytes in time"
+        return "NETWORK_BANDWIDTH", f"is too little for a scrape of {SCRAPE_BYTES} bytes in time"
     return None
 
 
-def _way_out(choice: Choice) -> str:
-    if choice.name == "pod-network-partition":
-        return "spare Prometheus with POD_SELECTOR, NAMESPACE_SELECTOR or PORTS"
-    return "give SOURCE_PORTS with the serving port, where the metrics have another one"
+def _integer(values: Mapping[str, str], name: str) -> int:
+    value = values.get(name, "")
+    return int(value) if re.fullmatch(r"[0-9]{1,18}", value) else 0
+
+
+def _is_narrow(values: Mapping[str, str]) -> bool:
+    """There are filters, and what they name is less than nearly everything."""
+    given = {name: values[name] for name in FILTERS if values.get(name)}
+    return bool(given) and not any(value.startswith("!") for value in given.values()) and not _is_wide(given)
+
+
+def _is_wide(filters: Mapping[str, str]) -> bool:
+    for block in filters.get("DESTINATION_IPS", "").split(","):
+        _, slash, bits = block.partition("|")[0].partition("/")
+        if slash and not (bits.isdecimal() and int(bits) >= WIDEST_BLOCK):
+            return True
+    return False
 
 
 def _blast_radius(choice: Choice) -> str | None:
     """How much more than some of the target the fault hits; None if it is not more."""
     if choice.name == "pod-network-partition":
-        return None if choice.is_set(*FILTERS) else "cuts off every pod with the label, a full outage"
+        return None if _is_narrow(choice.values) else "cuts off every pod with the label, a full outage"
     for name, named in (
         ("PODS_AFFECTED_PERC", ("TARGET_PODS",)),
         ("NODES_AFFECTED_PERC", ("TARGET_NODE", "TARGET_NODES")),

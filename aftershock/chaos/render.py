@@ -16,9 +16,10 @@ import yaml
 from aftershock.chaos.choice import Choice, choose
 from aftershock.chaos.engine import LOADER, RUN_ID_LABEL, AppInfo, ChaosEngine, parse_engine
 from aftershock.chaos.hazards import Scene, refuse_hazards
+from aftershock.chaos.probes import add_probes
 from aftershock.chaos.template import STATUS_CHECK_TIMEOUT, FaultTemplate, environment
 from aftershock.errors import InputError, TemplateError
-from aftershock.experiment import NO_FAULT, Experiment, validate
+from aftershock.experiment import AUTO, NO_FAULT, Experiment, validate
 
 LONGEST_NAME = 40
 """Characters of an engine's name. Litmus adds to it: `<engine>-runner` is a pod, `<engine>-<experiment>` a result."""
@@ -72,7 +73,7 @@ def engine_name(fault: str, run_id: str) -> str:
     if len(name) <= LONGEST_NAME:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
-    return f"{name[: LONGEST_NAME - _DIGEST - 1].rstrip('-')}-{digest}"
+    return f"{name[: LONGEST_NAME - _DIGEST - 1].rstrip('-.')}-{digest}"
 
 
 def _render(
@@ -87,13 +88,19 @@ def _render(
     frame: Frame = {
         "engine_name": engine_name("-".join(choice.name for choice in choices), experiment.run_id),
         "run_id": experiment.run_id,
+        "chaos_namespace": experiment.engine_namespace,
         "namespace": experiment.namespace,
         "label": experiment.label,
         "kind": experiment.kind,
     }
-    text = _join(choices, [_fill(choice, frame) for choice in choices])
+    filled = [_fill(choice, {**frame, "service_account": _service_account(choice, experiment)}) for choice in choices]
+    text = _join(choices, filled)
     _check(choices, parse_engine(text, f"template {choices[0].name}"), frame)
-    return text
+    return add_probes(text, experiment, cluster=cluster)
+
+
+def _service_account(choice: Choice, experiment: Experiment) -> str:
+    return choice.template.service_account if experiment.service_account == AUTO else experiment.service_account
 
 
 def _fill(choice: Choice, frame: Frame) -> str:
@@ -153,7 +160,7 @@ def _check(choices: Sequence[Choice], engine: ChaosEngine, frame: Frame) -> None
     target = AppInfo(str(frame["namespace"]), str(frame["label"]), str(frame["kind"]))
     meant: list[tuple[str, object, object]] = [
         ("metadata.name", engine.name, frame["engine_name"]),
-        ("metadata.namespace", engine.namespace, frame["namespace"]),
+        ("metadata.namespace", engine.namespace, frame["chaos_namespace"]),
         ("the run-id label", engine.labels.get(RUN_ID_LABEL), frame["run_id"]),
         ("spec.engineState", engine.state, "active"),
         ("spec.appinfo", engine.appinfo, AppInfo() if choices[0].template.hits_nodes else target),

@@ -26,10 +26,19 @@ from aftershock.files import data_folder
 
 SUFFIX = ".yaml.j2"
 
-FRAME = ("engine_name", "run_id", "namespace", "label", "kind", "status_check_timeout")
+FRAME = (
+    "engine_name",
+    "run_id",
+    "chaos_namespace",
+    "namespace",
+    "label",
+    "kind",
+    "service_account",
+    "status_check_timeout",
+)
 """What every template is given besides its own parameters; lower case, so that they cannot be mistaken for tunables."""
 
-TARGET = ("label", "kind")
+TARGET = ("namespace", "label", "kind")
 """What of the frame names pods. Faults of nodes have no place for it: they name a node."""
 
 STATUS_CHECK_TIMEOUT = "STATUS_CHECK_TIMEOUT"
@@ -77,6 +86,11 @@ class FaultTemplate(BaseModel):
     def hits_nodes(self) -> bool:
         """It hits nodes, not pods."""
         return self.layer == "node"
+
+    @property
+    def service_account(self) -> str:
+        """The one that `deploy/` makes for faults of its layer."""
+        return "aftershock-node-chaos" if self.hits_nodes else "aftershock-pod-chaos"
 
 
 def list_faults(folder: Path | None = None) -> list[FaultTemplate]:

@@ -65,12 +65,17 @@ async def _explain(plan: LoadPlan, exchange: Exchange) -> str:
 
 async def _served(plan: LoadPlan) -> str:
     """The models that the service lists, as the end of a sentence; empty where it lists none."""
+    names = await served_models(plan.target_url)
+    return f", it serves {', '.join(names)}" if names else ""
+
+
+async def served_models(target_url: str) -> list[str]:
+    """Names of the models that the service lists; none where it lists none, or does not answer."""
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=2.0)) as http,
-            http.get(f"{plan.target_url}/v1/models") as response,
+            http.get(f"{target_url}/v1/models") as response,
         ):
-            names = [str(model["id"]) for model in (await response.json())["data"]]
+            return [str(model["id"]) for model in (await response.json())["data"]]
     except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError):
-        return ""
-    return f", it serves {', '.join(names)}" if names else ""
+        return []

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING
 from aftershock.errors import PrometheusError, SpecError
 from aftershock.metrics import increase
 from aftershock.metrics.prometheus import PrometheusClient, QueryRefusedError
-from aftershock.metrics.questions import Buckets, Count, Line, Question, Subject, Value, queries, questions
+from aftershock.metrics.questions import (
+    Buckets,
+    Count,
+    Line,
+    Question,
+    SlicedCount,
+    Subject,
+    Value,
+    queries,
+    questions,
+)
 from aftershock.slo.frame import Answer, Row, labels_text, to_frame
 from aftershock.slo.objective import Objective, RecoveryIndicator
 from aftershock.windows import Window, from_timestamp, utc_now
@@ -98,6 +108,8 @@ def _answer(client: PrometheusClient, question: Question) -> Iterator[Row]:
                     yield _row(question, value, question.at, labels_text(series.labels))
         case Count():
             yield from _count(client, question)
+        case SlicedCount():
+            yield from _sliced_count(client, question)
         case Line():
             for series in client.query_range(question.query, question.start, question.at, question.step_s):
                 labels = labels_text({"name": question.name} if question.name else series.labels)
@@ -109,15 +121,27 @@ def _count(client: PrometheusClient, question: Count) -> Iterator[Row]:
     known = increase.fetch(client, question.selector, question.start, question.at)
     if known is None:
         return
-    if not isinstance(question, Buckets):
+    if isinstance(question, Buckets):
+        yield from _buckets(question, known, question.at)
+    else:
         yield _row(question, known.total(), question.at, labels_text({}))
-        return
+
+
+def _sliced_count(client: PrometheusClient, question: SlicedCount) -> Iterator[Row]:
+    for end, known in increase.fetch_slices(client, question.selector, question.edges):
+        if question.bucketed:
+            yield from _buckets(question, known, end)
+        else:
+            yield _row(question, known.total(), end, labels_text({}))
+
+
+def _buckets(question: Count | SlicedCount, known: increase.Growth, at: datetime) -> Iterator[Row]:
     try:
         buckets = known.by_bucket()
     except KeyError as error:
         raise QueryRefusedError(f"{question.selector} has series without the label le: no classic histogram") from error
     for bound, value in buckets.items():
-        yield _row(question, value, question.at, labels_text({"le": bound}))
+        yield _row(question, value, at, labels_text({"le": bound}))
 
 
 def _row(question: Question, value: float, at: datetime, labels: str) -> Row:

@@ -21,7 +21,7 @@ from prometheus_api_client.prometheus_connect import PrometheusConnect
 from urllib3.util.retry import Retry
 
 from aftershock.errors import PrometheusError
-from aftershock.slo.promql import duration
+from aftershock.slo.promql import duration, parse_duration
 from aftershock.windows import utc_now
 
 MAX_POINTS = 11_000
@@ -55,6 +55,24 @@ class Series:
         return tuple(value for _, value in self.samples)
 
 
+@dataclass(frozen=True)
+class ScrapeTarget:
+    """One address that Prometheus scrapes."""
+
+    url: str
+    labels: Mapping[str, str]
+    up: bool
+    error: str
+    """Why its last scrape failed; empty where it did not."""
+    interval_s: float | None
+    """As configured; None where the server does not say."""
+
+    @property
+    def port(self) -> int | None:
+        """Of its address."""
+        return urlsplit(self.url).port
+
+
 class PrometheusClient:
     """One Prometheus, open for a `with` block. May be used from several threads.
 
@@ -65,14 +83,16 @@ class PrometheusClient:
     def __init__(self, url: str, *, timeout_s: float = 10.0) -> None:
         session = requests.Session()
         session.hooks["response"].append(_check)
-        session.trust_env = not _is_loopback(url)  # a proxy of the environment cannot reach this machine's loopback
+        session.trust_env = not is_loopback(url)  # a proxy of the environment cannot reach this machine's loopback
         # Any: its annotations say that time-outs are whole numbers, while it hands them to requests as they are.
+        self._session, self._url = session, url.rstrip("/")
         self._connection: Any = PrometheusConnect(
-            url.rstrip("/"),
+            self._url,
             session=session,
-            retry=Retry(total=1, read=0, status=0, other=0, backoff_factor=0.1, allowed_methods=None),
+            retry=Retry(total=1, read=False, status=0, other=0, backoff_factor=0.1, allowed_methods=None),
         )
-        self._shown = _without_password(url)
+        self.shown = without_password(url)
+        """Its address, for messages."""
         self._timeout_s = timeout_s
         self._deadline = math.inf
 
@@ -98,6 +118,23 @@ class PrometheusClient:
     def probe(self) -> None:
         """Ask something trivial; PromQL, since not everything that speaks it has Prometheus' health endpoints."""
         self.query("vector(1)", utc_now())
+
+    def version(self) -> str | None:
+        """Its version; None where it keeps that to itself."""
+        told = self._status("/api/v1/status/buildinfo")
+        return str(told["version"]) if told and told.get("version") else None
+
+    def targets(self) -> list[ScrapeTarget] | None:
+        """All that it scrapes now; None where it does not say so: not allowed, or not of its API."""
+        told = self._status("/api/v1/targets", state="active")
+        return None if told is None else [_target(each) for each in told.get("activeTargets") or []]
+
+    def now(self) -> float:
+        """What time it takes it to be, seconds since the epoch."""
+        timeout_s = self._time_left_s()
+        with self._mapped(timeout_s):
+            answer = self._connection.custom_query("time()", {}, timeout=_timeouts(timeout_s))
+            return _series(answer)[0].values[0]
 
     def query(self, query: str, at: datetime) -> list[Series]:
         """What `query` is at one instant. A range selector gives the raw samples of its range."""
@@ -129,16 +166,27 @@ class PrometheusClient:
             )
             return _series(answer)
 
+    def _status(self, path: str, **params: str) -> dict[str, Any] | None:
+        """The data of one of the endpoints that not everything has which speaks PromQL; None where it is refused."""
+        timeout_s = self._time_left_s()
+        with self._mapped(timeout_s):
+            try:
+                answer = self._session.get(self._url + path, params=params, timeout=_timeouts(timeout_s))
+                data: dict[str, Any] = answer.json()["data"]
+            except (QueryRefusedError, requests.HTTPError, ValueError, LookupError):
+                return None
+            return data
+
     def _time_left_s(self) -> float:
         left_s = min(self._timeout_s, self._deadline - time.monotonic())
         if left_s <= 0:
-            raise PrometheusError(f"Prometheus at {self._shown} took too long over all; is it overloaded or stopped?")
+            raise PrometheusError(f"Prometheus at {self.shown} took too long over all; is it overloaded or stopped?")
         return left_s
 
     @contextmanager
     def _mapped(self, timeout_s: float) -> Iterator[None]:
         """Foreign errors as ours."""
-        where = f"Prometheus at {self._shown}"
+        where = f"Prometheus at {self.shown}"
         try:
             yield
         except requests.Timeout as error:
@@ -184,6 +232,16 @@ def _raw_samples(item: dict[str, Any]) -> list[Any]:
     return item["values"] if "values" in item else [item["value"]]
 
 
+def _target(told: Mapping[str, Any]) -> ScrapeTarget:
+    return ScrapeTarget(
+        url=str(told.get("scrapeUrl", "")),
+        labels=dict(told.get("labels") or {}),
+        up=told.get("health") == "up",
+        error=str(told.get("lastError") or ""),
+        interval_s=parse_duration(str(told.get("scrapeInterval", ""))) or None,
+    )
+
+
 def _sample(pair: Any) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
@@ -204,11 +262,13 @@ def _timeouts(timeout_s: float) -> tuple[float, float]:
     return min(CONNECT_TIMEOUT_S, timeout_s), timeout_s
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """Whether it is on this machine."""
     return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
+    """`url` without who asks, for messages."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 

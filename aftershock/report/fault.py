@@ -107,7 +107,22 @@ def _sentence(fault: str, outcome: Mapping[str, Any], injected: datetime | None,
         parts.append(f"effects seen: {effects}")
     why = f" ({_cut(outcome['reason'])})" if outcome.get("reason") else ""
     parts.append(f"verdict of the injector: {_cut(outcome.get('verdict', 'unknown'))}{why}")
+    if early := early_stop(outcome):
+        parts.append(early)
     return "; ".join(parts) + "."
+
+
+def early_stop(outcome: Mapping[str, Any]) -> str:
+    """How the run itself ended the fault; empty if it did not.
+
+    `stopped by the SLO watch (error-rate 63 % is beyond 50 % since 5 s), verified 5.6 s after that began`
+    """
+    stop = outcome.get("stop")
+    if not isinstance(stop, Mapping):
+        return ""
+    seconds = stop.get("seconds_to_stop")
+    verified = f"verified {seconds:.1f} s after that began" if isinstance(seconds, int | float) else "not verified"
+    return f"stopped by the SLO watch ({_cut(stop.get('message'))}), {verified}"
 
 
 def _events(outcome: Mapping[str, Any]) -> Iterator[Event]:

@@ -63,6 +63,11 @@ class Store:
             return False
         return True
 
+    def has_bucket(self) -> bool:
+        """Whether the bucket exists; the first run makes one that does not."""
+        with self._translated("ask for the bucket"):
+            return bool(self._client.bucket_exists(self.bucket))
+
     def publish(self, run_id: str, files: Mapping[str, bytes]) -> None:
         """Keep `files` (name -> content) as the run `run_id`; the bucket is created when missing.
 

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 from aftershock.slo.circumstances import LoadHealth
 from aftershock.slo.frame import Role
-from aftershock.slo.objective import Compare, Objective, RatioIndicator
+from aftershock.slo.objective import Compare, Objective, QuantileIndicator, RatioIndicator
+from aftershock.slo.recorded import Recorded, Seconds, answered
 from aftershock.slo.samples import Answers, Samples, UnmeasuredError
+from aftershock.slo.values import bucket_around, buckets_of
+from aftershock.slo.verdict import number
 from aftershock.windows import Phase
 
 if TYPE_CHECKING:
@@ -34,17 +37,22 @@ def disagreements(
     objectives: Sequence[Objective],
     samples: Samples,
     load: Mapping[Phase, LoadHealth],
-    records: pd.DataFrame | None,
+    recorded: Recorded,
 ) -> dict[Phase, str]:
-    """Phases of which Prometheus counted something else than was sent or graded, and both numbers."""
+    """Phases of which Prometheus counted something else than was sent, timed or graded, and both numbers."""
     found: dict[Phase, str] = {}
+    records = recorded.records
     for objective in objectives:
         indicator = objective.indicator
-        if not isinstance(indicator, RatioIndicator):
+        if not isinstance(indicator, RatioIndicator | QuantileIndicator):
             continue
         for phase in Phase:
             problem = ""
-            if counts_all(indicator.total, REQUESTS) and phase in load:
+            if isinstance(indicator, QuantileIndicator):
+                seconds = recorded.seconds(indicator, phase)
+                if seconds is not None:
+                    problem = _against_times(samples.of(objective), phase, indicator, answered(seconds))
+            elif counts_all(indicator.total, REQUESTS) and phase in load:
                 problem = _against_sent(samples.of(objective), phase, load[phase].sent)
             elif counts_all(indicator.total, GRADES) and objective.compare is Compare.DROP and records is not None:
                 problem = _against_grades(samples.of(objective), phase, records)
@@ -58,6 +66,28 @@ def _against_sent(answers: Answers, phase: Phase, sent: int | None) -> str:
     if counted is None or sent is None or counted == sent:
         return ""
     return f"Prometheus counted {counted} requests, the load generator sent {sent}"
+
+
+def _against_times(answers: Answers, phase: Phase, indicator: QuantileIndicator, seconds: Seconds) -> str:
+    """The histogram must have as many times as the records, and the quantile of both must lie in the same bucket."""
+    try:
+        buckets = buckets_of(answers.series(Role.BUCKET, phase), 1.0)
+    except UnmeasuredError:
+        return ""
+    counted = round(max(bucket.cumulative for bucket in buckets))
+    if counted != len(seconds):
+        return f"Prometheus counted the times of {counted} answers, the records have {len(seconds)}"
+    around = bucket_around(buckets, indicator.quantile) if counted else None
+    if around is None:
+        return ""
+    low, high = around
+    rank = indicator.quantile * counted
+    if (seconds <= low).sum() < rank + 1e-6 and (seconds <= high).sum() >= rank - 1e-6:
+        return ""
+    return (
+        f"the {indicator.quantile:g} quantile is between {number(low)} and {number(high)} s in Prometheus and not in "
+        "the records"
+    )
 
 
 def _against_grades(answers: Answers, phase: Phase, records: pd.DataFrame) -> str:

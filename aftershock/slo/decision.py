@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import get_args
 
 from aftershock.experiment import Experiment
-from aftershock.slo.objective import Objective, Op, QuantileIndicator, RecoveryIndicator, ScalarIndicator
+from aftershock.slo.composite import rests_on_points
+from aftershock.slo.objective import Objective, Op, QuantileIndicator, RecoveryIndicator, SliceIndicator
+from aftershock.slo.slices import slices_needed
 from aftershock.slo.statistics import samples_needed
 from aftershock.slo.verdict import PhaseValue, Reason, Status, Verdict
 
@@ -32,7 +34,7 @@ def decide(objective: Objective, value: PhaseValue, policy: str) -> Decision:
         return Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES
     if value.status is Status.AT_LEAST:
         return _decide_at_least(objective, value, policy)
-    if policy == "point" or isinstance(objective.indicator, ScalarIndicator):
+    if policy == "point" or rests_on_points(objective.indicator):
         if objective.op.holds(value.value, objective.value):
             return Verdict.PASS, Reason.POINT_COMPLIES
         return Verdict.FAIL, Reason.POINT_BREACHES
@@ -46,11 +48,13 @@ def _decide_interval(objective: Objective, value: PhaseValue) -> Decision:
         return Verdict.PASS, Reason.COMPLIES
     if best is not None and not objective.op.holds(best, objective.value):
         return Verdict.FAIL, Reason.BREACHES
+    indicator = objective.indicator
+    if isinstance(indicator, SliceIndicator) and (value.n or 0) < slices_needed(objective):
+        return Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES
     if worst is not None and best is not None:
         return Verdict.INCONCLUSIVE, Reason.STRADDLES
-    indicator = objective.indicator
-    if isinstance(indicator, QuantileIndicator) and (value.n or 0) >= samples_needed(indicator.quantile):
-        return Verdict.INCONCLUSIVE, Reason.SATURATED
+    if isinstance(indicator, QuantileIndicator) and value.independent_n >= samples_needed(indicator.quantile):
+        return Verdict.INCONCLUSIVE, Reason.STRADDLES if objective.failures_slow else Reason.SATURATED
     return Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES
 
 
@@ -63,6 +67,8 @@ def _decide_at_least(objective: Objective, value: PhaseValue, policy: str) -> De
         if recovery:
             return Verdict.FAIL, Reason.NOT_RECOVERED
         return Verdict.FAIL, Reason.POINT_BREACHES if policy == "point" else Reason.BREACHES
+    if objective.failures_slow:
+        return Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES if bound is None else Reason.STRADDLES
     return Verdict.INCONCLUSIVE, Reason.CENSORED if recovery else Reason.SATURATED
 
 
@@ -75,6 +81,8 @@ def is_explained_by_delay(objective: Objective, value: PhaseValue, policy: str, 
     indicator = objective.indicator
     if not isinstance(indicator, QuantileIndicator) or value.value is None:
         return False
+    if objective.failures_slow and value.status is Status.AT_LEAST:
+        return False  # a failed request is over the objective, whatever it waited for
     if indicator.histogram.partition("{")[0].strip() not in FROM_DUE_TIME:
         return False
     delay = delay_s * indicator.scale

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aftershock.slo.objective import Objective, QuantileIndicator, RecoveryIndicator
+from aftershock.slo.objective import Objective, QuantileIndicator, RecoveryIndicator, SliceIndicator
+from aftershock.slo.slices import slices_needed
 from aftershock.slo.statistics import samples_needed
 from aftershock.slo.verdict import PhaseValue, Reason, Status, number
 from aftershock.windows import Phase
@@ -47,7 +48,7 @@ def explain(
     `because` is what is known of the cause of an INCONCLUSIVE by circumstances, `counted` what n is a number of.
     """
     clause = _CLAUSES[reason].format(
-        target=objective.target, needed=_needed(objective), because=f" ({because})" if because else ""
+        target=objective.target, needed=_needed(objective, value), because=f" ({because})" if because else ""
     )
     if value.status.known:
         return f"{_measured(objective, phase, value, counted)}{clause}."
@@ -68,6 +69,8 @@ def _measured(objective: Objective, phase: Phase, value: PhaseValue, counted: st
         amount = f"above {amount}"
     interval = f"95 % interval {_between(value)}" if value.has_interval else "no interval known"
     n = "n unknown" if value.n is None else f"n = {value.n}{counted}"
+    if value.effective_n is not None:
+        n += f", effective n = {value.effective_n}"
     return f"{objective.display} was {amount} in the {phase.value} phase ({interval}, {n})"
 
 
@@ -79,9 +82,12 @@ def _between(value: PhaseValue) -> str:
     return f"{number(value.low)} to {number(value.high)}"
 
 
-def _needed(objective: Objective) -> str:
+def _needed(objective: Objective, value: PhaseValue) -> str:
     """How many it takes, where that is known."""
     needed = objective.min_samples
     if isinstance(objective.indicator, QuantileIndicator):
         needed = max(needed, samples_needed(objective.indicator.quantile))
-    return f"; it takes {needed}" if needed else ""
+    elif isinstance(objective.indicator, SliceIndicator):
+        needed = max(needed, slices_needed(objective))
+    independent = "" if value.effective_n is None else " independent ones"
+    return f"; it takes {needed}{independent}" if needed else ""

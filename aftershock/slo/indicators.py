@@ -8,6 +8,7 @@ from decimal import Decimal
 from aftershock.slo import schema
 from aftershock.slo.fields import SELECTOR
 from aftershock.slo.objective import (
+    OPS,
     Indicator,
     Op,
     QuantileIndicator,
@@ -16,8 +17,6 @@ from aftershock.slo.objective import (
     ScalarIndicator,
 )
 from aftershock.slo.yamltext import Place
-
-OPS = {"<=": Op.LTE, ">=": Op.GTE, "<": Op.LT, ">": Op.GT}
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,32 @@ that be put down to the fault (`circumstances`)? Only a yes to all three is a PA
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from aftershock.errors import InputError, SpecError
 from aftershock.slo.circumstances import Circumstances, LoadHealth, attribute, notes
+from aftershock.slo.comparison import compare_with_baseline
+from aftershock.slo.composite import measure_composite
 from aftershock.slo.counts import disagreements
 from aftershock.slo.decision import POLICIES, decide, is_explained_by_delay
 from aftershock.slo.drop import Drop, measure_drop
 from aftershock.slo.explain import explain
-from aftershock.slo.objective import Compare, Objective, RatioIndicator, RecoveryIndicator
+from aftershock.slo.lengths import length_notes
+from aftershock.slo.objective import (
+    Compare,
+    CompositeIndicator,
+    Objective,
+    QuantileIndicator,
+    RatioIndicator,
+    RecoveryIndicator,
+    SliceIndicator,
+)
+from aftershock.slo.recorded import Recorded, failures_counted, measure_with_failures, with_interval
 from aftershock.slo.recovery import measure_recovery
 from aftershock.slo.samples import Answers, Samples, UnmeasuredError
+from aftershock.slo.slices import measure_slices
 from aftershock.slo.values import compare_shares, compare_values, measure, share
 from aftershock.slo.verdict import Delta, Judgement, PhaseValue, Reason, Verdict, VerdictRow, number
 from aftershock.windows import Phase, Window
@@ -44,7 +57,7 @@ class _Run:
 
     samples: Samples
     windows: Sequence[Window]
-    records: pd.DataFrame | None
+    recorded: Recorded
     policy: str
     circumstances: Circumstances
 
@@ -64,8 +77,8 @@ def judge(
     """The compliance table of a run, and its verdict.
 
     `fault` is `none` in a control run; `fault_effects` counts how often it was seen to act (None: nobody counted);
-    `fault_verdict` is the ChaosResult's (None: there is none, an error unless in a control run). `records` allow the
-    answers of two phases to be compared one by one.
+    `fault_verdict` is the ChaosResult's (None: there is none, an error unless in a control run). `records` give
+    latencies their intervals, and allow the answers of two phases to be compared one by one.
     Raises SpecError if no objective decides anything, InputError for an unknown policy or a frame of another kind.
     """
     if policy not in POLICIES:
@@ -73,19 +86,30 @@ def judge(
     if all(objective.severity == "info" for objective in objectives):
         raise SpecError("no objective decides anything: give at least one that is not of severity info")
     samples, load = Samples(metrics), load_health or {}
-    disagreeing = disagreements(objectives, samples, load, records)
+    recorded = Recorded(records)
+    disagreeing = disagreements(objectives, samples, load, recorded)
     circumstances = Circumstances(fault, fault_effects, fault_verdict, load, disagreeing)
-    run = _Run(samples, windows, records, policy, circumstances)
+    run = _Run(samples, windows, recorded, policy, circumstances)
     rows: list[VerdictRow] = []
     unsteady: list[str] = []
-    for objective in objectives:
+    for objective in _rows_of(objectives, recorded):
         measured = _measure(objective, run)
         breach = _breach_before(objective, measured, policy)
         rows.append(_row(objective, measured, breach, run))
-        if breach:
+        if breach and not objective.failures_slow:
             unsteady.append(f"Baseline not steady: {breach}.")
     verdict = max((row.verdict for row in rows if row.severity != "info"), key=lambda verdict: verdict.rank)
-    return Judgement(tuple(rows), verdict, policy, fault, (*notes(circumstances, rows, windows), *unsteady))
+    told = (*notes(circumstances, rows, windows), *unsteady, *length_notes(recorded))
+    return Judgement(tuple(rows), verdict, policy, fault, told)
+
+
+def _rows_of(objectives: Sequence[Objective], recorded: Recorded) -> Iterator[Objective]:
+    """The objectives, and after a latency, where there are records, the same with failed requests counted as slow."""
+    for objective in objectives:
+        yield objective
+        beside = failures_counted(objective)
+        if beside and all(recorded.seconds(beside.indicator, phase) is not None for phase in beside.phases):
+            yield beside
 
 
 def _measure(objective: Objective, run: _Run) -> Measured:
@@ -97,9 +121,48 @@ def _measure(objective: Objective, run: _Run) -> Measured:
     ran = {window.phase for window in run.windows}
     wanted = [phase for phase in Phase if phase in ran or phase in objective.phases]
     if objective.compare is Compare.DROP:
-        return _measure_drop(objective, wanted, answers, run.records)
-    values = {phase: measure(objective, phase, answers) for phase in wanted}
-    return Measured(values, _deltas(objective, values, answers))
+        return _measure_drop(objective, wanted, answers, run.recorded.records)
+    if objective.compare is not Compare.VALUE:
+        return _measure_change(objective, wanted, run)
+    values = {phase: _value_of(objective, phase, run) for phase in wanted}
+    worth = {phase: value.effective_n for phase, value in values.items()}
+    evidence = {phase: {"effective_n": float(n)} for phase, n in worth.items() if n is not None}
+    return Measured(values, _deltas(objective, values, answers), evidence)
+
+
+def _value_of(objective: Objective, phase: Phase, run: _Run) -> PhaseValue:
+    """The objective's own value in `phase`, compared with nothing."""
+    match objective.indicator:
+        case SliceIndicator():
+            return measure_slices(objective, objective.indicator, phase, run.samples.of(objective))
+        case CompositeIndicator():
+            return measure_composite(objective.indicator, lambda part: _value_of(part, phase, run))
+        case QuantileIndicator():
+            value = measure(objective, phase, run.samples.of(objective))
+            seconds = run.recorded.seconds(objective.indicator, phase)
+            if objective.failures_slow:
+                return measure_with_failures(objective, value, seconds, objective.indicator)
+            return with_interval(value, seconds, objective.indicator)
+        case _:
+            return measure(objective, phase, run.samples.of(objective))
+
+
+def _measure_change(objective: Objective, wanted: Sequence[Phase], run: _Run) -> Measured:
+    """What each phase is against the baseline. Of the baseline only its value is told, in the evidence."""
+    before = _value_of(objective, Phase.BASELINE, run)
+    after = {phase: _value_of(objective, phase, run) for phase in wanted if phase is not Phase.BASELINE}
+    changes = {phase: compare_with_baseline(objective.compare, before, value) for phase, value in after.items()}
+    reference = PhaseValue(0.0, n=before.n, detail=before.text) if before.status.known else before
+    return Measured(
+        {Phase.BASELINE: reference} | changes,
+        {phase: Delta(one.value, one.low, one.high) for phase, one in changes.items() if one.value is not None},
+        {
+            phase: {"baseline": before.value, "value": value.value}
+            for phase, value in after.items()
+            if before.value is not None and value.value is not None
+        },
+        steady=True,
+    )
 
 
 def _measure_drop(
@@ -156,7 +219,7 @@ def _breach_before(objective: Objective, measured: Measured, policy: str) -> str
 def _row(objective: Objective, measured: Measured, breach: str, run: _Run) -> VerdictRow:
     """The row of one objective: its worst judged phase decides."""
     judged = (Phase.RECOVERY,) if isinstance(objective.indicator, RecoveryIndicator) else objective.phases
-    decided = {phase: _decide(objective, phase, measured.phases[phase], breach, run) for phase in judged}
+    decided = {phase: _decide(objective, phase, measured, breach, run) for phase in judged}
     worst = max(judged, key=lambda phase: decided[phase].verdict.rank)
     evidence = measured.evidence.get(worst, {})
     return VerdictRow(
@@ -176,7 +239,7 @@ def _row(objective: Objective, measured: Measured, breach: str, run: _Run) -> Ve
             measured.phases[worst],
             decided[worst].reason,
             because=decided[worst].because,
-            counted=_counted(evidence),
+            counted=_counted(objective, evidence),
         ),
         delta=measured.deltas.get(worst),
         severity=objective.severity,
@@ -193,13 +256,15 @@ class _Decided:
     because: str = ""
 
 
-def _decide(objective: Objective, phase: Phase, value: PhaseValue, breach: str, run: _Run) -> _Decided:
+def _decide(objective: Objective, phase: Phase, measured: Measured, breach: str, run: _Run) -> _Decided:
     """Whether the value complies, and what the circumstances leave of that."""
+    value, evidence = measured.phases[phase], measured.evidence.get(phase, {})
     circumstances, phases = run.circumstances, _rests_on(objective, phase)
     decision = decide(objective, value, run.policy)
     verdict, reason = attribute(decision, phases, bool(breach), circumstances)
     load = circumstances.load.get(phase)
-    if verdict is Verdict.FAIL and load and is_explained_by_delay(objective, value, run.policy, load.delay_s):
+    delay_s = load.delay_s * _shown_as(objective, evidence) if load else 0.0
+    if verdict is Verdict.FAIL and load and is_explained_by_delay(objective, value, run.policy, delay_s):
         because = f"the breach is within its own delay, {phase.value}: {load.text}"
         return _Decided(Verdict.INCONCLUSIVE, Reason.LOAD_FELL_BEHIND, because)
     because = ""
@@ -215,8 +280,16 @@ def _decide(objective: Objective, phase: Phase, value: PhaseValue, breach: str, 
     return _Decided(verdict, reason, because)
 
 
-def _counted(evidence: Mapping[str, float]) -> str:
+def _shown_as(objective: Objective, evidence: Mapping[str, float]) -> float:
+    """What one unit of the indicator is in the value that is judged: a change is shown in percent of the baseline."""
+    before = evidence.get("baseline")
+    return 100 / before if objective.compare is Compare.RELATIVE and before else 1.0
+
+
+def _counted(objective: Objective, evidence: Mapping[str, float]) -> str:
     """What the sample size is a number of, where that is not plainly observations."""
+    if isinstance(objective.indicator, SliceIndicator):
+        return " slices"
     p = evidence.get("mcnemar_p")
     return "" if p is None else f" pairs, McNemar p = {number(p)}"
 
@@ -225,4 +298,4 @@ def _rests_on(objective: Objective, phase: Phase) -> tuple[Phase, ...]:
     """The phases whose load the value of `phase` comes from."""
     if isinstance(objective.indicator, RecoveryIndicator):
         return Phase.CHAOS, Phase.RECOVERY
-    return (Phase.BASELINE, phase) if objective.compare is Compare.DROP else (phase,)
+    return (phase,) if objective.compare is Compare.VALUE else (Phase.BASELINE, phase)

@@ -40,6 +40,10 @@ class Op(StrEnum):
                 return value > bound
 
 
+OPS = {op.symbol: op for op in Op}
+"""By the symbol that a reader expects."""
+
+
 @dataclass(frozen=True)
 class ScalarIndicator:
     """A PromQL expression with exactly one sample as its answer, taken as it is.
@@ -92,7 +96,45 @@ class RecoveryIndicator:
     step_s: float = 1.0
 
 
-Indicator = ScalarIndicator | QuantileIndicator | RatioIndicator | RecoveryIndicator
+@dataclass(frozen=True)
+class SliceCondition:
+    """What a time slice must meet to be a good one."""
+
+    op: Op
+    value: float
+
+
+@dataclass(frozen=True)
+class SliceIndicator:
+    """An indicator of each time slice of a phase by itself: see `slices.py`.
+
+    With a condition: the share of slices that meet it (OpenSLO: Timeslices), in percent. Without one: the mean of the
+    slices' values (RatioTimeslices), which are shares in percent.
+    """
+
+    each: ScalarIndicator | QuantileIndicator | RatioIndicator
+    slice_s: float
+    condition: SliceCondition | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """An objective of a composite, and how much it weighs."""
+
+    objective: Objective
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class CompositeIndicator:
+    """The weighted mean of the error budgets that several objectives have spent: see `composite.py`."""
+
+    parts: tuple[Part, ...]
+
+
+Indicator = (
+    ScalarIndicator | QuantileIndicator | RatioIndicator | RecoveryIndicator | SliceIndicator | CompositeIndicator
+)
 
 
 def templates(indicator: Indicator) -> dict[Role, str]:
@@ -108,6 +150,12 @@ def templates(indicator: Indicator) -> dict[Role, str]:
         case RecoveryIndicator():
             # The steps are part of the question; PromQL has comments, so this is still PromQL.
             asked = {Role.RECOVERY: f"{indicator.query}  # each {indicator.step_s:g} s"}
+        case SliceIndicator():
+            each = templates(indicator.each)
+            each.pop(Role.SAMPLES, None)  # the observations are the slices
+            asked = {role: f"{template}  # in slices of {indicator.slice_s:g} s" for role, template in each.items()}
+        case CompositeIndicator():
+            asked = {}  # its objectives ask
     return {role: template for role, template in asked.items() if template is not None}
 
 
@@ -122,6 +170,20 @@ class Compare(StrEnum):
     VALUE = "value"
     DROP = "drop"
     """Baseline minus phase, in the indicator's unit: what was lost."""
+    INCREASE = "increase"
+    """Phase minus baseline, in the indicator's unit."""
+    RELATIVE = "relative"
+    """Phase minus baseline, in percent of the baseline."""
+
+
+@dataclass(frozen=True)
+class StopCondition:
+    """How much worse than the objective it may become under a fault, and for how long, before the fault is stopped."""
+
+    bound: float
+    """In the objective's unit; worse than its value."""
+    for_s: float = 5.0
+    """Seconds that a breach of `bound` has to last."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +202,17 @@ class Objective:
     min_samples: int = 0
     source: str = ""
     """Where it was read: `file:line`."""
+    stop: StopCondition | None = None
+    """When the fault is to be stopped on account of it; None: never."""
+    failures_slow: bool = False
+    """A quantile in which failed requests count as slower than the objective. The judge makes such rows itself."""
 
     @property
     def target(self) -> str:
         """`<= 800 ms`, for tables."""
         return target_text(self.op, self.value, self.unit)
+
+    @property
+    def upper(self) -> bool:
+        """Whether larger values are worse."""
+        return self.op in (Op.LTE, Op.LT)

@@ -1,5 +1,7 @@
 """PromQL templates: `{{ phase }}` and `{{ window }}`, or `{{ lookback }}`, filled in when they are asked. No I/O.
 
+`{{ selector }}`, the label matchers of the experiment, is filled in when a document is read: it is the same for all.
+
 Specs come from outside, so the engine is Jinja's sandbox without globals, and an unknown name is an error, never an
 empty string: a selector that lost its label would quietly match everything.
 """
@@ -21,6 +23,7 @@ LINE_VARIABLES = ("lookback",)
 
 _EXAMPLES = {"phase": Phase.BASELINE.value, "window": "1000ms", "lookback": "3000ms"}
 
+_SELECTOR = re.compile(r"\{\{-?\s*selector\s*-?\}\}")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"' r"|'(?:[^'\\]|\\.)*'" r"|`[^`]*`")
 _RANGE = re.compile(r"\[\s*((?:\d+(?:ms|[smhdwy]))+)\s*(?::[^\]]*)?\]")
 _PART = re.compile(r"(\d+)(ms|[smhdwy])")
@@ -32,10 +35,19 @@ def duration(seconds: float) -> str:
     return f"{max(1, round(seconds * 1000))}ms"
 
 
+def parse_duration(text: str) -> float:
+    """Seconds of a PromQL duration such as `1m30s`; 0 for anything else."""
+    return sum(int(n) * _UNITS_S[unit] for n, unit in _PART.findall(text))
+
+
+def ranges_s(query: str) -> list[float]:
+    """Every range `[...]` that `query` looks back over, in seconds."""
+    return [parse_duration(one) for one in _RANGE.findall(_TEXT.sub('""', query))]
+
+
 def longest_range_s(query: str) -> float:
-    """The longest range `[...]` that `query` looks back over, in seconds; 0 if it only looks at the instant."""
-    ranges = _RANGE.findall(_TEXT.sub('""', query))
-    return max((sum(int(n) * _UNITS_S[unit] for n, unit in _PART.findall(one)) for one in ranges), default=0.0)
+    """The longest of its ranges, in seconds; 0 if it only looks at the instant."""
+    return max(ranges_s(query), default=0.0)
 
 
 def bucket_selector(histogram: str) -> str:
@@ -62,6 +74,34 @@ def fill(template: str, *, phase: Phase, window_s: float) -> str:
 def fill_line(template: str, *, lookback_s: float) -> str:
     """The PromQL of a line over the whole run; `{{ lookback }}` becomes the duration of `lookback_s`."""
     return _render(template, {"lookback": duration(lookback_s)})
+
+
+def uses_selector(template: str) -> bool:
+    """Whether it has a `{{ selector }}`."""
+    return _SELECTOR.search(template) is not None
+
+
+def with_selector(template: str, matchers: str) -> str:
+    """`template` with `matchers` (checked ones; empty: none) for each `{{ selector }}`, and no comma too many.
+
+    Raises ValueError, in one line, for a `{{ selector }}` that does not stand where matchers do.
+    """
+    parts = _SELECTOR.split(template)
+    filled = parts[0]
+    for following in parts[1:]:
+        before, after = filled.rstrip()[-1:], following.lstrip()[:1]
+        if before not in ("{", ",") or after not in ("}", ","):
+            raise ValueError(
+                "PromQL template: {{ selector }} stands between the braces of a selector, with commas between it and "
+                'other matchers: name{label="value", {{ selector }}}'
+            )
+        if matchers:
+            filled += matchers + following
+        elif after == ",":
+            filled += following.lstrip()[1:].lstrip()
+        else:
+            filled = filled.rstrip().removesuffix(",") + following
+    return filled
 
 
 def check(template: str, variables: tuple[str, ...] = VARIABLES) -> None:

@@ -11,33 +11,30 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
-from pydantic.alias_generators import to_camel
 
+from aftershock.slo.alerting import FORMS as ALERT_FORMS
+from aftershock.slo.alerting import SloAlertPolicy
 from aftershock.slo.fields import (
     BudgetingMethod,
     Condition,
+    Description,
     Duration,
     Histogram,
     LinePromql,
-    Name,
+    Metadata,
     Number,
+    Object,
+    Operator,
     Promql,
     Scale,
     Seconds,
+    SliceWindow,
+    StartTime,
     Strict,
-    Text,
+    TimeZone,
     spelt,
     wrong,
 )
-
-
-class Metadata(Strict):
-    """What every object has."""
-
-    name: Name = Field(description="the object's name")
-    display_name: str | None = None
-    labels: dict[str, Any] = {}
-    annotations: dict[str, Text] = {}
 
 
 class QuerySpec(Strict):
@@ -99,7 +96,7 @@ def _form(data: Any) -> str | None:
     return next((form for key, form in forms.items() if key in data), None)
 
 
-FORMS = ("query-form", "histogram-form", "recovery-form", "counts-form")
+FORMS = ("query-form", "histogram-form", "recovery-form", "counts-form", *ALERT_FORMS)
 """Tags that pydantic puts into the location of an error; they are no part of the document."""
 
 ThresholdSpec = Annotated[
@@ -177,7 +174,7 @@ class RatioMetric(Strict):
 class SliSpec(Strict):
     """What is measured."""
 
-    description: str = ""
+    description: Description = ""
     threshold_metric: ThresholdMetric | None = None
     ratio_metric: RatioMetric | None = None
 
@@ -195,38 +192,32 @@ class Indicator(Strict):
     spec: SliSpec = Field(description="thresholdMetric or ratioMetric")
 
 
-NOT_READ = {
-    "time_slice_target": "goes with time slices; budgetingMethod Occurrences has none",
-    "time_slice_window": "goes with time slices; budgetingMethod Occurrences has none",
-    "indicator": "composite SLOs are not supported; write one SLO an indicator",
-    "indicator_ref": "composite SLOs are not supported; write one SLO an indicator",
-    "composite_weight": "composite SLOs are not supported; write one SLO an indicator",
-}
-"""Keys of an objective that OpenSLO has, and why they are refused."""
-
-
 class SloObjective(Strict):
-    """One threshold of an SLO."""
+    """One threshold of an SLO. Which keys go with its indicator and budgetingMethod is checked in `thresholds.py`."""
 
     display_name: str | None = None
-    op: Annotated[Literal["lte", "gte", "lt", "gt"], spelt("lte", "gte", "lt", "gt")] | None = None
+    op: Operator | None = None
     value: Number | None = None
     target: Annotated[Number, Field(gt=0, lt=1)] | None = None
     target_percent: Annotated[Number, Field(gt=0, lt=100)] | None = None
-    time_slice_target: Any = None
-    time_slice_window: Any = None
-    indicator: Any = None
-    indicator_ref: Any = None
-    composite_weight: Any = None
+    time_slice_target: Annotated[Number, Field(gt=0, le=1)] | None = None
+    time_slice_window: SliceWindow | None = None
+    indicator: Indicator | None = None
+    indicator_ref: str | None = None
+    composite_weight: Annotated[Number, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
-    def _readable(self) -> Self:
+    def _one_target(self) -> Self:
         if self.target is not None and self.target_percent is not None:
             raise wrong("contradicts target; give one of target and targetPercent", "targetPercent")
-        for name, why in NOT_READ.items():
-            if getattr(self, name) is not None:
-                raise wrong(why, to_camel(name))
+        if self.indicator is not None and self.indicator_ref is not None:
+            raise wrong("contradicts indicator; give one of indicator and indicatorRef", "indicatorRef")
         return self
+
+    @property
+    def has_indicator(self) -> bool:
+        """Whether it has one of its own, as in a composite SLO."""
+        return self.indicator is not None or self.indicator_ref is not None
 
     @property
     def percent(self) -> Decimal | None:
@@ -239,8 +230,8 @@ class SloObjective(Strict):
 class Calendar(Strict):
     """Start of a calendar-aligned time window."""
 
-    start_time: Any = Field(description="YYYY-MM-DD HH:MM:SS")
-    time_zone: str = Field(description="IANA name, such as Europe/Berlin")
+    start_time: StartTime = Field(description="YYYY-MM-DD HH:MM:SS")
+    time_zone: TimeZone = Field(description="IANA name, such as Europe/Berlin")
 
 
 class TimeWindow(Strict):
@@ -258,28 +249,40 @@ class TimeWindow(Strict):
 
 
 class SloSpec(Strict):
-    """An SLO: an indicator and the thresholds it is held against."""
+    """An SLO: an indicator and the thresholds it is held against, or thresholds with an indicator each."""
 
-    description: str = ""
+    description: Description = ""
     service: str = ""
     indicator: Indicator | None = None
     indicator_ref: str | None = None
     time_window: Annotated[list[TimeWindow], Field(min_length=1, max_length=1)] | None = None
-    budgeting_method: BudgetingMethod = Field(description="Occurrences")
+    budgeting_method: BudgetingMethod = Field(description="Occurrences, Timeslices or RatioTimeslices")
     objectives: Annotated[list[SloObjective], Field(min_length=1)] = Field(description="a list of thresholds")
-    alert_policies: Any = None
+    alert_policies: list[SloAlertPolicy] | None = None
 
     @model_validator(mode="after")
-    def _readable(self) -> Self:
-        if (self.indicator is None) == (self.indicator_ref is None):
-            raise wrong("give exactly one of indicator and indicatorRef")
+    def _one_indicator(self) -> Self:
+        if self.is_composite:
+            for key, given in (("indicator", self.indicator), ("indicatorRef", self.indicator_ref)):
+                if given is not None:
+                    raise wrong(
+                        "contradicts the indicators of the objectives; give one to the SLO, or one to each objective",
+                        key,
+                    )
+        elif (self.indicator is None) == (self.indicator_ref is None):
+            raise wrong("give exactly one of indicator and indicatorRef, or one of them to each objective")
         return self
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether its objectives have indicators of their own."""
+        return any(objective.has_indicator for objective in self.objectives)
 
 
 class DataSourceSpec(Strict):
     """What kind of source a `metricSourceRef` means. Where it is, the run's prometheus_url says."""
 
-    description: str = ""
+    description: Description = ""
     type: Annotated[Literal["Prometheus"], spelt("Prometheus")] = Field(description="Prometheus")
     connection_details: Any = None
 
@@ -287,34 +290,28 @@ class DataSourceSpec(Strict):
 class ServiceSpec(Strict):
     """Who is served."""
 
-    description: str = ""
+    description: Description = ""
 
 
-class _Object(Strict):
-    api_version: str = Field(description="openslo/v1")
-    kind: str = Field(description="SLO, SLI, Service or DataSource")
-    metadata: Metadata = Field(description="at least its name")
-
-
-class Slo(_Object):
+class Slo(Object):
     """kind: SLO"""
 
     spec: SloSpec = Field(description="indicator, objectives and budgetingMethod")
 
 
-class Sli(_Object):
+class Sli(Object):
     """kind: SLI"""
 
     spec: SliSpec = Field(description="thresholdMetric or ratioMetric")
 
 
-class DataSource(_Object):
+class DataSource(Object):
     """kind: DataSource"""
 
     spec: DataSourceSpec = Field(description="type")
 
 
-class Service(_Object):
+class Service(Object):
     """kind: Service"""
 
     spec: ServiceSpec | None = None

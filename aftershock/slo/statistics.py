@@ -4,8 +4,8 @@ Each side of an interval is wrong with a probability of at most 2.5 %. A side on
 confidence is None (open), never a made-up number: the upper bound of a P99 needs 368 observations. (The 299 that are
 often quoted give a one-sided 95 % bound.)
 
-Observations are taken as independent. Latencies of neighbouring requests are not quite: an interval over a short, busy
-phase is a little too narrow.
+Observations are taken as independent. Latencies of neighbouring requests are not: where there are records of them, see
+`resampling`. From a histogram alone, an interval over a short, busy phase is too narrow.
 """
 
 from __future__ import annotations
@@ -77,21 +77,21 @@ def mcnemar(lost: int, gained: int) -> float:
     return min(1.0, 2 * _binomial_cdf(min(lost, gained), discordant, 0.5))
 
 
-def paired_drop(lost: float, gained: float, n: int) -> Estimate:
+def paired_drop(lost: float, gained: float, n: float) -> Estimate:
     """Share of `n` pairs lost minus share gained, with Tango's score interval. The counts may be expectations.
 
     It keeps its coverage where the plain interval fails: with few or no discordant pairs, which is what a good service
     gives. The limits are where the score statistic, which falls as the assumed drop rises, crosses +-Z.
     """
-    if n <= 0 or lost < 0 or gained < 0 or lost + gained > n:
+    if n <= 0 or lost < 0 or gained < 0 or lost + gained > n * (1 + 1e-12):
         raise ValueError(f"no paired comparison: {lost} lost and {gained} gained of {n}")
     point = (lost - gained) / n
     low = _crossing(lost, gained, n, Z, -1.0, point)
     high = _crossing(lost, gained, n, -Z, point, 1.0)
-    return Estimate(point, min(low, point), max(high, point), n)
+    return Estimate(point, min(low, point), max(high, point), math.floor(n))
 
 
-def _crossing(lost: float, gained: float, n: int, level: float, low: float, high: float) -> float:
+def _crossing(lost: float, gained: float, n: float, level: float, low: float, high: float) -> float:
     """The drop in [low, high] at which the score statistic equals `level`, by bisection."""
     for _ in range(60):
         middle = (low + high) / 2
@@ -102,7 +102,7 @@ def _crossing(lost: float, gained: float, n: int, level: float, low: float, high
     return (low + high) / 2
 
 
-def _score(lost: float, gained: float, n: int, drop: float) -> float:
+def _score(lost: float, gained: float, n: float, drop: float) -> float:
     """Tango's score statistic for an assumed `drop`, with the probability of a gain at its restricted maximum."""
     a = 2.0 * n
     b = -lost - gained + (2 * n - lost + gained) * drop

@@ -7,7 +7,15 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from aftershock.slo.frame import Role
-from aftershock.slo.objective import Objective, QuantileIndicator, RatioIndicator, RecoveryIndicator, ScalarIndicator
+from aftershock.slo.objective import (
+    CompositeIndicator,
+    Objective,
+    QuantileIndicator,
+    RatioIndicator,
+    RecoveryIndicator,
+    ScalarIndicator,
+    SliceIndicator,
+)
 from aftershock.slo.samples import Answers, Sample, UnmeasuredError
 from aftershock.slo.statistics import RELATIVE_SLACK, Bucket, newcombe, quantile_of_buckets, saturated, wilson
 from aftershock.slo.verdict import Delta, PhaseValue, Status
@@ -52,8 +60,8 @@ def measure(objective: Objective, phase: Phase, answers: Answers) -> PhaseValue:
                 return _quantile(objective.indicator, phase, answers)
             case RatioIndicator():
                 return _ratio(objective.indicator, phase, answers)
-            case RecoveryIndicator():
-                raise TypeError("a recovery time is not the value of a phase")
+            case RecoveryIndicator() | SliceIndicator() | CompositeIndicator():
+                raise TypeError(f"{objective.name}: is not one value of a phase; see recovery, slices and composite")
     except UnmeasuredError as reason:
         return unmeasured(reason)
 
@@ -100,7 +108,7 @@ def _scalar(indicator: ScalarIndicator, phase: Phase, answers: Answers) -> Phase
 
 
 def _quantile(indicator: QuantileIndicator, phase: Phase, answers: Answers) -> PhaseValue:
-    buckets = _buckets(answers.series(Role.BUCKET, phase), indicator.scale)
+    buckets = buckets_of(answers.series(Role.BUCKET, phase), indicator.scale)
     if max(bucket.cumulative for bucket in buckets) < 1:
         raise UnmeasuredError(Status.NO_OBSERVATIONS, "the histogram counted nothing in the window")
     try:
@@ -114,7 +122,7 @@ def _quantile(indicator: QuantileIndicator, phase: Phase, answers: Answers) -> P
     return PhaseValue(estimate.value, estimate.low, estimate.high, estimate.n)
 
 
-def _buckets(found: list[Sample], scale: float) -> list[Bucket]:
+def buckets_of(found: list[Sample], scale: float) -> list[Bucket]:
     """Buckets summed over series, bounds in the unit shown. Raises UnmeasuredError for what is no histogram."""
     counts: dict[float, float] = defaultdict(float)
     series: Counter[float] = Counter()
@@ -134,6 +142,17 @@ def _buckets(found: list[Sample], scale: float) -> list[Bucket]:
             Status.INCONSISTENT, "the series of the histogram have different buckets; select one kind"
         )
     return [Bucket(bound, count) for bound, count in sorted(counts.items())]
+
+
+def bucket_around(buckets: list[Bucket], quantile: float) -> tuple[float, float] | None:
+    """Bounds of the bucket that holds a quantile: above the first, at most the second. None without such a bucket."""
+    rank = quantile * max(bucket.cumulative for bucket in buckets)
+    low = -math.inf
+    for bucket in buckets:
+        if bucket.cumulative >= rank - 1e-6:
+            return low, bucket.bound
+        low = bucket.bound
+    return None
 
 
 def _ratio(indicator: RatioIndicator, phase: Phase, answers: Answers) -> PhaseValue:

@@ -140,7 +140,7 @@ class PhaseValue:
     """What one phase measured for one row, in the row's unit.
 
     `low` and `high` bound it with 95 % confidence; None is an open side. `n` is the number of observations, None where
-    it is not known.
+    it is not known; `effective_n` is how many independent ones would know as much, where that was found out.
     """
 
     value: float | None = None
@@ -149,6 +149,12 @@ class PhaseValue:
     n: int | None = None
     status: Status = Status.OK
     detail: str = ""
+    effective_n: int | None = None
+
+    @property
+    def independent_n(self) -> int:
+        """Observations that an interval may rest on."""
+        return (self.n or 0) if self.effective_n is None else self.effective_n
 
     @property
     def has_interval(self) -> bool:
@@ -165,7 +171,7 @@ class PhaseValue:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {
+        document = {
             "value": self.value,
             "low": self.low,
             "high": self.high,
@@ -173,6 +179,7 @@ class PhaseValue:
             "status": self.status.value,
             "detail": self.detail,
         }
+        return document if self.effective_n is None else document | {"effective_n": self.effective_n}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PhaseValue:

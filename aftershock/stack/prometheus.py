@@ -27,6 +27,15 @@ def find_binary(environment: Mapping[str, str] = os.environ) -> Path:
 
     Raises InputError if the variable names no program, StackError if there is none and none can be fetched.
     """
+    if found := present_binary(environment):
+        return found
+    cached = cache_folder(environment) / "prometheus"
+    _fetch(cached)
+    return cached
+
+
+def present_binary(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The same, where it is here already; None where it would have to be fetched. Raises as `find_binary` does."""
     if given := environment.get(BINARY_VARIABLE):
         if not os.access(given, os.X_OK) or not Path(given).is_file():
             raise InputError(f"{BINARY_VARIABLE}={given!r}: is no program; give the path of a Prometheus binary")
@@ -34,9 +43,16 @@ def find_binary(environment: Mapping[str, str] = os.environ) -> Path:
     if found := shutil.which("prometheus", path=environment.get("PATH")):
         return Path(found).absolute()
     cached = cache_folder(environment) / "prometheus"
-    if not cached.exists():
-        _fetch(cached)
-    return cached
+    return cached if cached.exists() else None
+
+
+def require_fetchable() -> None:
+    """Raise StackError where this system has no way to fetch one."""
+    if not debian.available():
+        raise StackError(f"there is no Prometheus, and this system is no Debian to fetch it from; {_WHAT_TO_DO}")
+
+
+_WHAT_TO_DO = f"install Prometheus (2.42 or later) so that it is on PATH, or set {BINARY_VARIABLE} to its binary"
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -50,13 +66,11 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def _fetch(cached: Path) -> None:
-    what_to_do = f"install Prometheus (2.42 or later) so that it is on PATH, or set {BINARY_VARIABLE} to its binary"
-    if not debian.available():
-        raise StackError(f"there is no Prometheus, and this system is no Debian to fetch it from; {what_to_do}")
+    require_fetchable()
     try:
         debian.fetch_program("prometheus", "usr/bin/prometheus", cached)
     except StackError as error:
-        raise StackError(f"there is no Prometheus, and {error}; {what_to_do}") from error
+        raise StackError(f"there is no Prometheus, and {error}; {_WHAT_TO_DO}") from error
 
 
 @dataclass(frozen=True)

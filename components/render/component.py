@@ -34,6 +34,7 @@ def render(
     request_timeout_s: float,
     seed: int,
     slo: str,
+    selector: str,
     policy: str,
     prometheus_url: str,
     scrape_interval_s: float,
@@ -79,6 +80,7 @@ def render(
         request_timeout_s: Time-out of a request, seconds.
         seed: Seed of arrivals and of what the fault picks.
         slo: SLO document: a name or the YAML itself.
+        selector: Labels of the target's series in Prometheus, for the SLO's queries, or none.
         policy: strict or point.
         prometheus_url: Base URL of Prometheus.
         scrape_interval_s: How often Prometheus scrapes, seconds.

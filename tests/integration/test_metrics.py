@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,7 +25,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from aftershock.errors import PrometheusError, SpecError
 from aftershock.metrics.collect import check_queries, collect
+from aftershock.metrics.increase import fetch_slices
 from aftershock.metrics.prometheus import MAX_POINTS, PrometheusClient, QueryRefusedError
+from aftershock.slo.judge import judge
+from aftershock.slo.live import live_query
 from aftershock.slo.objective import (
     Indicator,
     Objective,
@@ -33,7 +37,12 @@ from aftershock.slo.objective import (
     RatioIndicator,
     RecoveryIndicator,
     ScalarIndicator,
+    SliceCondition,
+    SliceIndicator,
+    StopCondition,
 )
+from aftershock.slo.slices import slices_in
+from aftershock.slo.verdict import Verdict
 from aftershock.stack.prometheus import find_binary
 from aftershock.windows import Phase, Window, utc_now
 
@@ -489,3 +498,109 @@ def test_a_prometheus_that_hangs_in_the_middle_does_not_hang_the_run(
     rows = unreachable_rows(own, deadline_s=2.0)
     assert time.monotonic() - begin < 20
     assert set(rows["status"]) == {"unreachable"}
+
+
+def test_a_live_query_has_one_sample_in_the_unit_shown(server: Server, exporter: Exporter) -> None:
+    requests = Counter("live_requests", "?", ["phase", "outcome"], registry=exporter.registry)
+    seconds = Histogram("live_seconds", "?", ["phase"], buckets=[0.1, 0.2, 0.4], registry=exporter.registry)
+    ok, slow = requests.labels("chaos", "ok"), seconds.labels("chaos")
+    requests.labels("baseline", "timeout").inc(1_000)  # of a phase that is over
+    quantile = QuantileIndicator('live_seconds{phase="{{ phase }}"}', 0.5, scale=1000)
+
+    def live(indicator: Indicator) -> float:
+        (series,) = server.client.query(live_query(objective(indicator), lookback_s=60), utc_now())
+        (value,) = series.values
+        assert series.labels == {}
+        return value
+
+    exporter.scraped()
+    assert math.isnan(live(counted("live_requests"))), "nothing was observed yet"
+    assert math.isnan(live(quantile))
+    for _ in range(3):
+        ok.inc(30)
+        slow.observe(0.15)
+        exporter.scraped()
+    assert live(counted("live_requests")) == 0, "nothing bad has a series yet"
+    assert live(quantile) == pytest.approx(150)
+    bad = requests.labels("chaos", "timeout")
+    exporter.scraped()
+    bad.inc(30)
+    exporter.scraped()
+    assert 20 < live(counted("live_requests")) < 40, "30 of 120, as far as Prometheus extrapolates"
+
+
+def test_a_stop_condition_that_the_server_refuses_is_bad_input(server: Server) -> None:
+    shares = RatioIndicator(total="1", bad="sum(up)")  # a number, which cannot be summed
+    check_queries([objective(shares)], server.client)
+    with pytest.raises(SpecError, match=r"slo.yaml:7: it: Prometheus refuses the query '100 \* sum"):
+        check_queries([replace(objective(shares), stop=StopCondition(50.0))], server.client)
+
+
+def sliced(each: RatioIndicator | QuantileIndicator | ScalarIndicator, slice_s: float) -> SliceIndicator:
+    return SliceIndicator(each, slice_s, SliceCondition(Op.LTE, 10.0))
+
+
+def by_slice(frame: pd.DataFrame, role: str) -> list[float]:
+    """What was answered of each slice, in their order."""
+    assert set(frame["status"]) == {"ok"}
+    return list(frame.loc[frame["role"] == role].sort_values("at")["value"])
+
+
+def test_each_slice_has_its_own_events_also_of_a_series_that_is_born_in_it(server: Server, exporter: Exporter) -> None:
+    requests = Counter("s_requests", "?", ["phase", "outcome"], registry=exporter.registry)
+    requests.labels("chaos", "ok").inc(100)  # before the phase
+    start = exporter.scraped()
+    requests.labels("chaos", "ok").inc(9)
+    middle = exporter.scraped()
+    requests.labels("chaos", "timeout").inc(4)
+    chaos = window(start, exporter.scraped())
+    requests.labels("chaos", "ok").inc(1_000)  # too late
+    exporter.scraped()
+    edges = (start, middle, chaos.settled_at)
+    bad, total = (f's_requests_total{{phase="chaos"{more}}}' for more in (',outcome!="ok"', ""))
+    assert [known.total() for _, known in fetch_slices(server.client, bad, edges)] == [0, 4]
+    assert [known.total() for _, known in fetch_slices(server.client, total, edges)] == [9, 4]
+    assert list(fetch_slices(server.client, "not_there_total", edges)) == []
+
+
+def test_slices_together_count_what_the_phase_counts_through_a_restart(server: Server, exporter: Exporter) -> None:
+    requests = Counter("t_requests", "?", ["phase", "outcome"], registry=exporter.registry)
+    start = exporter.scraped()
+    requests.labels("chaos", "ok").inc(10)
+    exporter.scraped()
+    exporter.end()
+    exporter.begin()
+    requests = Counter("t_requests", "?", ["phase", "outcome"], registry=exporter.registry)
+    seconds = Histogram("t_seconds", "?", ["phase"], registry=exporter.registry, buckets=(1.0,))
+    requests.labels("chaos", "timeout").inc(6)
+    seconds.labels("chaos").observe(0.5)
+    exporter.scraped()
+    requests.labels("chaos", "ok").inc(4)
+    chaos = window(start, exporter.scraped())
+    slices = slices_in(chaos.seconds, 0.5)
+    assert slices > 2
+    rows = ask(server, sliced(counted("t_requests"), 0.5), chaos)
+    assert [len(by_slice(rows, role)) for role in ("bad", "total")] == [slices, slices]
+    assert (sum(by_slice(rows, "bad")), sum(by_slice(rows, "total"))) == (6, 20)
+    assert set(rows["phase"]) == {"chaos"} and rows["at"].max() == chaos.settled_at
+    buckets = ask(server, sliced(QuantileIndicator('t_seconds{phase="{{ phase }}"}', 0.5), 0.5), chaos)
+    assert sum(value for value, labels in zip(buckets["value"], buckets["labels"], strict=True) if "Inf" in labels) == 1
+
+
+def test_slices_of_a_plain_query_are_judged_one_by_one(server: Server, exporter: Exporter) -> None:
+    queue = Gauge("u_queue", "?", registry=exporter.registry)
+    queue.set(3)
+    start = exporter.scraped()
+    wait_for(lambda: utc_now() >= start + timedelta(seconds=1.6), "the second slice")
+    queue.set(30)
+    chaos = window(start, exporter.scraped())
+    objective = Objective(
+        "queue", "Queue", "%", Op.GTE, 40.0, sliced(ScalarIndicator("max_over_time(u_queue[{{ window }}])"), 0.5)
+    )
+    frame = collect([objective], [chaos], server.client, scrape_interval_s=SCRAPE_S)
+    row = judge([objective], frame, [chaos], policy="point", fault="none").rows[0]
+    slices = slices_in(chaos.seconds, 0.5)
+    value = row.phases[Phase.CHAOS]
+    assert value.n == slices, value
+    assert value.detail.endswith("slices good") and 3 <= int(value.detail.split()[0]) < slices
+    assert row.verdict is (Verdict.PASS if (value.value or 0) >= 40 else Verdict.FAIL)

@@ -19,13 +19,19 @@ class _Part(BaseModel):
 class Kind(_Part):
     """What the value of a tunable has to be. Tunables without one may be any text."""
 
-    kind: Literal["integer", "range", "choice", "choices", "list", "object"]
+    kind: Literal["integer", "range", "choice", "choices", "list", "object", "shape", "addresses"]
     """integer: anything else is read as 0. range: a number, or two as a-b. choices: several with commas. list, object:
-    JSON."""
+    JSON. shape: what its pattern says. addresses: IP addresses and blocks of them."""
     unit: str = ""
     minimum: int | None = None
     maximum: int | None = None
+    decimal: bool = False
+    """It goes to tc or stress-ng as it is, so a fraction is kept."""
     choices: tuple[str, ...] = ()
+    any_case: bool = False
+    """Capitals do not count."""
+    pattern: str = ""
+    example: str = ""
 
 
 class Fault(_Part):

@@ -17,7 +17,11 @@ from aftershock.chaos.lint.text import Embedded, Text
 DEEPEST = 3
 """Strings in strings that are looked into: ChaosCenter stores a workflow as JSON, which holds engines as YAML."""
 
-_EMBEDDED = re.compile(r"""["']?kind["']?\s*:\s*["']?ChaosEngine\b""")
+HOLDS_ENGINE = re.compile(r"""\\*["']?kind\\*["']?\s*:\s*\\*["']?ChaosEngine\b""")
+"""A string that may hold one; with backslashes before the quotes where it is JSON in JSON."""
+
+_PATCH = re.compile(r"(^|[. ])(patch|patches|patchesStrategicMerge)(\[\d+\])?: $")
+"""Kustomize's keys for texts that are no whole objects."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,22 @@ class Experiment:
         """One of these tunables has a value, or will be given one."""
         return any(name in self.env and (self.env[name].value or self.env[name].is_open) for name in names)
 
+    def string(self, name: str) -> str:
+        """The value of a tunable as Litmus reads it: empty is not set, and the chart's counts."""
+        given = self.env[name].value if name in self.env else ""
+        return given or (self.fault.tunables.get(name, "") if self.fault else "")
+
     def number(self, name: str) -> float | None:
         """The value of a tunable where it is a number, or else what the chart says."""
         value = self.env[name].value if name in self.env else ""
         value = value or (self.fault.tunables.get(name, "") if self.fault else "")
-        return float(value) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", value) else None
+        return float(value) if re.fullmatch(r"\+?[0-9]{1,18}(\.[0-9]+)?", value) else None
+
+    def most(self, name: str) -> float | None:
+        """The same, and of a range its upper end."""
+        value = self.env[name].value if name in self.env else ""
+        upper = re.fullmatch(r"[0-9]{1,9}-([0-9]{1,9})", value)
+        return float(upper[1]) if upper else self.number(name)
 
     @property
     def probes(self) -> list[Item]:
@@ -102,6 +117,14 @@ class Engine:
     root: Item
     inside: str = ""
     """Where in the file the text that holds it is; empty for the file itself."""
+    patched: bool = False
+    """The file gives it as a patch."""
+
+    @property
+    def is_patch(self) -> bool:
+        """It changes another engine, in which the rest is: nothing can be missing from it."""
+        given = {name for name, below in self.spec.entries() if not below.is_null} if self.spec is not self.root else ()
+        return self.patched or (bool(given) and not {"experiments", "chaosServiceAccount"} & set(given))
 
     @cached_property
     def issues(self) -> list[Issue]:
@@ -157,11 +180,19 @@ def _engines(document: Item, inside: str, depth: int) -> Iterator[Engine | Broke
     for item in walk(document):
         if item.holder is not None and id(item.holder) in engines:
             engines.add(id(item.node))  # what an engine holds is its own
-        elif item.string("kind") == "ChaosEngine" and item.get("apiVersion"):
+        elif _is_engine(item):
             engines.add(id(item.node))
-            yield Engine(item, inside)
-        elif depth and _EMBEDDED.search(item.value):
+            yield Engine(item, inside, bool(_PATCH.search(inside)))
+        elif depth and HOLDS_ENGINE.search(item.value):
             yield from _embedded(item, inside, depth)
+
+
+def _is_engine(item: Item) -> bool:
+    """Events, owner references and patch targets name an engine without being one."""
+    if item.string("kind") != "ChaosEngine":
+        return False
+    parts = [name for name in ("spec", "metadata") if (found := item.get(name)) and found.type == "map"]
+    return "spec" in parts or (bool(parts) and item.get("apiVersion") is not None)
 
 
 def _embedded(item: Item, inside: str, depth: int) -> Iterator[Engine | Broken]:

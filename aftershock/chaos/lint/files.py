@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from aftershock.chaos.lint.finding import Finding, Severity
-from aftershock.chaos.lint.linter import LARGEST, examine, mend
+from aftershock.chaos.lint.catalogue import closest
+from aftershock.chaos.lint.finding import Finding, Severity, shown
+from aftershock.chaos.lint.linter import LARGEST, examine, mend, rule_ids
 from aftershock.errors import EngineError, ExitCode, InputError, RunDirectoryError
 from aftershock.files import write_text
 
@@ -22,9 +23,12 @@ class _Result:
 
     files: int = 0
     engines: int = 0
+    ignored: int = 0
     findings: list[Finding] = field(default_factory=list)
     fixed: list[Finding] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    empty: int = 0
+    """1 if the last of them says only that no engine is there."""
 
     def count(self, severity: Severity) -> int:
         """How many findings of this severity are left."""
@@ -38,35 +42,45 @@ class _Result:
         return ExitCode.FAIL if self.count(Severity.ERROR) else ExitCode.PASS
 
 
-def run_lint(paths: Sequence[Path], fix: bool = False, output: Format = "text") -> tuple[str, ExitCode]:
-    """Lint files, mend them if `fix`, and give what to print and the exit code.
+def run_lint(
+    paths: Sequence[Path], fix: bool = False, output: Format = "text", ignored: Collection[str] = ()
+) -> tuple[str, ExitCode]:
+    """Lint files, mend them if `fix`, and give what to print and the exit code; `ignored` rules are passed over.
 
-    A file that cannot be read gets one line and does not keep the others from being read.
+    A file that cannot be read gets one line and does not keep the others from being read. Raises InputError for an
+    ignored rule that is none.
     """
     result = _Result()
+    for rule in ignored:
+        if rule not in rule_ids():
+            near = closest(rule, rule_ids())
+            meant = f"did you mean {near}? " if near else ""
+            raise InputError(f"rule {shown(rule)} is unknown; {meant}`aftershock lint --rules` lists them")
     for path in paths:
         try:
-            _lint_file(path, fix, result)
+            _lint_file(path, fix, ignored, result)
         except InputError as error:
             result.unreadable.append(str(error))
     if not result.engines and not result.unreadable:
         names = ", ".join(str(path) for path in paths) or "no file"
         result.unreadable.append(f"{names}: no ChaosEngine in it; name a file that holds one")
+        result.empty = 1
     return (_json(result) if output == "json" else _text(result)), result.exit_code
 
 
-def _lint_file(path: Path, fix: bool, result: _Result) -> None:
+def _lint_file(path: Path, fix: bool, ignored: Collection[str], result: _Result) -> None:
     text = _read(path)
     result.files += 1
     if fix:
-        mended = mend(text, str(path))
+        mended = mend(text, str(path), ignored)
         report = mended.report
         if mended.fixed:
             _write(path, mended.text)
             result.fixed += mended.fixed
     else:
-        report = examine(text, str(path))
+        report = examine(text, str(path), ignored)
     result.engines += report.engines
+    result.ignored += report.ignored
     result.findings += report.findings
 
 
@@ -109,8 +123,11 @@ def _summary(result: _Result) -> str:
         counts += f"; {len(result.fixed)} fixed"
     if fixable:
         counts += f"; {fixable} can be fixed with --fix"
-    if result.unreadable:
-        counts += f"; {len(result.unreadable)} could not be read"
+    if result.ignored:
+        counts += f"; {result.ignored} ignored"
+    unreadable = len(result.unreadable) - result.empty
+    if unreadable:
+        counts += f"; {unreadable} could not be read"
     return counts
 
 
@@ -125,6 +142,7 @@ def _json(result: _Result) -> str:
         "engines": result.engines,
         "errors": result.count(Severity.ERROR),
         "warnings": result.count(Severity.WARNING),
+        "ignored": result.ignored,
         "findings": [finding.to_dict() for finding in result.findings],
         "fixed": [finding.to_dict() for finding in result.fixed],
         "unreadable": result.unreadable,

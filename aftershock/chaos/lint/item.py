@@ -9,19 +9,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import yaml
 
 from aftershock.chaos.engine import LOADER
-from aftershock.chaos.lint.text import MASK, Edit, Text
+from aftershock.chaos.lint.text import MASK, Action, Change, Edit, Text
 
 MOST_NODES = 200_000
 """More are refused: no ChaosEngine is a hundredth of it, and a file is to be answered in seconds."""
 
 _TAG = "tag:yaml.org,2002:"
-_MERGE = f"{_TAG}merge"
+MERGE = f"{_TAG}merge"
 _PLAIN = re.compile(r"[A-Za-z0-9/][A-Za-z0-9_./-]*")
+_END_OF_LINE = re.compile(r"[ \t]*(#[^\n]*)?(\r?\n|\Z)")
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,14 @@ class Item:
     def own_entries(self) -> Iterator[tuple[str, Item]]:
         """The entries that a mapping has itself; nothing for anything else."""
         for key, value in self.node.value if isinstance(self.node, yaml.MappingNode) else ():
-            if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
                 yield key.value, Item(value, self.text, self._below(key.value), key, self.node)
 
     def entries(self) -> Iterator[tuple[str, Item]]:
         """The entries of a mapping, then those that `<<` merges into it; what those merge again is left out."""
         yield from self.own_entries()
         for key, value in self.node.value if isinstance(self.node, yaml.MappingNode) else ():
-            if isinstance(key, yaml.ScalarNode) and key.tag == _MERGE:
+            if isinstance(key, yaml.ScalarNode) and key.tag == MERGE:
                 for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                     if isinstance(merged, yaml.MappingNode):
                         yield from Item(merged, self.text, self.path).own_entries()
@@ -109,16 +110,17 @@ class Item:
         mark, node = self.node.start_mark.index, self.node
         if not isinstance(node, yaml.ScalarNode) or node.style in ("|", ">") or self._raw[:1] in ("&", "!"):
             return ()
-        if self._is_alias:
+        if self._is_shared:
             return ()
-        new = value if raw else _scalar(value, node.style or "")
-        return _one(self.text.edit(mark, node.end_mark.index, new))
+        new = value if raw else _scalar(value, '"' if self._is_json else node.style or "")
+        return self._edit(mark, node.end_mark.index, new, "write", value if raw else _quoted(value))
 
     def rename(self, name: str) -> tuple[Edit, ...]:
         """Another key for this value."""
-        if self.key is None:
+        if not isinstance(self.key, yaml.ScalarNode) or id(self.key) in self.text.shared or self._holder_is_shared:
             return ()
-        return _one(self.text.edit(self.key.start_mark.index, self.key.end_mark.index, name))
+        new = _scalar(name, self.key.style or "")
+        return self._edit(self.key.start_mark.index, self.key.end_mark.index, new, "rename", _quoted(name))
 
     def replace_quotes(self) -> tuple[Edit, ...]:
         """Each double quote within this scalar becomes a single one, however the scalar itself is quoted."""
@@ -128,54 +130,84 @@ class Item:
             places = [(match.start(), 2) for match in re.finditer(r"\\.", self._raw, re.DOTALL) if match[0] == '\\"']
         else:
             places = [(match.start(), 1) for match in re.finditer('"', self._raw)]
-        if len(places) != self.value.count('"'):
+        if len(places) != self.value.count('"') or self._is_shared:
             return ()
-        new = "''" if style == "'" else "'"
-        edits = [self.text.edit(start + at, start + at + length, new) for at, length in places]
-        return tuple(edit for edit in edits if edit) if all(edits) else ()
+        new, meant = "''" if style == "'" else "'", _quoted(self.value.replace('"', "'"))
+        edits = [self._edit(start + at, start + at + length, new, "write", meant) for at, length in places]
+        return tuple(edit for each in edits for edit in each) if all(edits) else ()
 
     def remove(self) -> tuple[Edit, ...]:
-        """The entry is gone, with its line or lines and the comments on them."""
-        if self.key is None or not isinstance(self.holder, yaml.MappingNode) or len(self.holder.value) < 2:
+        """The entry or item is gone, with its line or lines and the comments on them; other comments stay."""
+        holder = self.holder
+        if not isinstance(holder, yaml.CollectionNode) or len(holder.value) < 2 or self._is_shared:
             return ()
-        characters, start = self.text.characters, self.key.start_mark.index
+        firsts = [each[0] if isinstance(each, tuple) else each for each in holder.value]
+        own = self.key or self.node
+        characters, start = self.text.characters, own.start_mark.index
         end = _end(self.node, characters)
-        if self._is_alias or end is None:
-            return ()
         line = characters.rfind("\n", 0, start) + 1
-        if self.holder.flow_style or characters[line:start].strip(" "):
-            following = [key.start_mark.index for key, _ in self.holder.value if key.start_mark.index > start]
-            return _one(self.text.edit(start, following[0], "")) if following else ()
-        rest = re.compile(r"[ \t]*(#[^\n]*)?(\r?\n|\Z)").match(characters, end)
-        return _one(self.text.edit(line, rest.end(), "")) if rest else ()
+        rest = _END_OF_LINE.match(characters, end) if end is not None else None
+        alone = characters[line:start].strip(" ") == ("" if self.key else "-")
+        if not holder.flow_style and alone:
+            return self._edit(line, rest.end(), "", "remove") if rest else ()
+        following = next((each.start_mark.index for each in firsts if each.start_mark.index > start), None)
+        if end is None or following is None:
+            return ()
+        if "#" not in characters[end:following]:
+            return self._edit(start, following, "", "remove")
+        # The entry beside the dash of an item, and comments on what comes after it.
+        dash = characters[line:start].rstrip(" ")
+        if holder.flow_style or not rest or dash.strip(" ") != "-":
+            return ()
+        return self._edit(line + len(dash), rest.end(), self.text.newline, "remove")
 
     def insert(self, name: str, raw: str) -> tuple[Edit, ...]:
         """A new first entry of this mapping."""
-        if not isinstance(self.node, yaml.MappingNode) or not self.node.value:
+        if not isinstance(self.node, yaml.MappingNode) or not self.node.value or self._is_shared:
             return ()
-        start = self.node.value[0][0].start_mark.index
-        characters = self.text.characters
-        margin = " " * (start - characters.rfind("\n", 0, start) - 1)
-        between = ", " if self.node.flow_style else f"{_newline(characters)}{margin}"
-        return _one(self.text.edit(start, start, f"{name}: {raw}{between}"))
+        first = self.node.value[0][0]
+        start = first.start_mark.index
+        margin = " " * (start - self.text.characters.rfind("\n", 0, start) - 1)
+        between = ", " if self.node.flow_style else f"{self.text.newline}{margin}"
+        is_json = self.node.flow_style and isinstance(first, yaml.ScalarNode) and first.style == '"'
+        new = f"{_quoted(name) if is_json else name}: {raw}{between}"
+        return self._edit(start, start, new, "insert", f"{{{name}: {raw}}}")
 
     def insert_item(self, entries: dict[str, str]) -> tuple[Edit, ...]:
         """A new first mapping of this sequence of mappings."""
         if not isinstance(self.node, yaml.SequenceNode) or not self.node.value or self.node.flow_style:
+            return ()
+        if self._is_shared:
             return ()
         first = self.node.value[0]
         characters, start = self.text.characters, first.start_mark.index
         lead = characters[characters.rfind("\n", 0, start) + 1 : start]
         if not isinstance(first, yaml.MappingNode) or first.flow_style or lead.strip(" ") != "-":
             return ()
-        newline = _newline(characters)
-        lines = f"{newline}{' ' * len(lead)}".join(f"{name}: {raw}" for name, raw in entries.items())
-        return _one(self.text.edit(start, start, f"{lines}{newline}{lead}"))
+        newline, pairs = self.text.newline, [f"{name}: {raw}" for name, raw in entries.items()]
+        lines = f"{newline}{' ' * len(lead)}".join(pairs)
+        return self._edit(start, start, f"{lines}{newline}{lead}", "insert", f"{{{', '.join(pairs)}}}")
+
+    def _edit(self, start: int, end: int, new: str, action: Action, meant: str = "") -> tuple[Edit, ...]:
+        edit = self.text.edit(start, end, new)
+        place = self.text.place(self.node.start_mark.index)
+        return (replace(edit, change=Change(action, place, self.path, meant)),) if edit else ()
 
     @property
-    def _is_alias(self) -> bool:
-        """The value is written somewhere above, and meant for other places too."""
-        return self.key is not None and self.node.start_mark.index < self.key.start_mark.index
+    def _is_shared(self) -> bool:
+        """The value, or what holds it, is meant for other places too."""
+        return id(self.node) in self.text.shared or self._holder_is_shared
+
+    @property
+    def _holder_is_shared(self) -> bool:
+        return self.holder is not None and id(self.holder) in self.text.shared
+
+    @property
+    def _is_json(self) -> bool:
+        """The value stands where JSON would have it, which knows no words without quotes."""
+        key, holder = self.key, self.holder
+        is_flow = isinstance(holder, yaml.MappingNode) and bool(holder.flow_style)
+        return is_flow and isinstance(key, yaml.ScalarNode) and key.style == '"'
 
     @property
     def _raw(self) -> str:
@@ -207,6 +239,7 @@ def documents(text: Text) -> list[Item]:
     items = [Item(node, text) for node in nodes]
     if sum(1 for item in items for _ in walk(item)) > MOST_NODES:
         raise UnreadableError(f"holds more than {MOST_NODES} YAML values")
+    text.shared = _shared(nodes)
     return items
 
 
@@ -228,7 +261,7 @@ def _scalar(value: str, style: str) -> str:
         return "'" + value.replace("'", "''") + "'"
     if not style and _PLAIN.fullmatch(value) and isinstance(yaml.load(value, Loader=LOADER), str):
         return value
-    return json.dumps(value, ensure_ascii=False)
+    return _quoted(value)
 
 
 def _end(node: yaml.Node, characters: str) -> int | None:
@@ -246,9 +279,32 @@ def _end(node: yaml.Node, characters: str) -> int | None:
     return start + len(characters[start:end].rstrip())
 
 
-def _newline(characters: str) -> str:
-    return "\r\n" if "\r\n" in characters else "\n"
+def _shared(documents: list[yaml.Node]) -> frozenset[int]:
+    """Ids of the nodes that are used more than once, by aliases or merges, and of all below them."""
+    uses: dict[int, int] = {}
+    twice: list[yaml.Node] = []
+    rest = list(documents)
+    while rest:
+        node = rest.pop()
+        uses[id(node)] = uses.get(id(node), 0) + 1
+        if uses[id(node)] == 1:
+            rest += _below(node)
+        elif uses[id(node)] == 2:
+            twice.append(node)
+    shared: set[int] = set()
+    while twice:
+        node = twice.pop()
+        if id(node) not in shared:
+            shared.add(id(node))
+            twice += _below(node)
+    return frozenset(shared)
 
 
-def _one(edit: Edit | None) -> tuple[Edit, ...]:
-    return (edit,) if edit else ()
+def _below(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)

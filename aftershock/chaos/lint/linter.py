@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from aftershock.chaos.lint.engine import Broken, Engine, find_engines
 from aftershock.chaos.lint.finding import Finding, Severity
 from aftershock.chaos.lint.item import UnreadableError
+from aftershock.chaos.lint.meant import Meant
+from aftershock.chaos.lint.proof import reads_as_meant
 from aftershock.chaos.lint.registry import RULES, Hit, Rule
-from aftershock.chaos.lint.rules import document, environment, probes, queries, target
-from aftershock.chaos.lint.text import Edit, Text, apply
+from aftershock.chaos.lint.rules import document, environment, faults, probes, queries, target
+from aftershock.chaos.lint.text import Change, Edit, Text, apply
 from aftershock.errors import EngineError
 
-RULE_MODULES = (target, document, environment, probes, queries)
+RULE_MODULES = (target, document, environment, faults, probes, queries)
 """Imported so that their rules are in the registry."""
 
 LARGEST = 4 * 1024 * 1024
 """Characters. No ChaosEngine comes near, and a longer file is a mistake."""
 
+_ADVICE = "give YAML with one or more ChaosEngines"
 _BROKEN = "embedded-yaml"
 _BOM = "\ufeff"
 _PASSES = 10
@@ -30,6 +34,8 @@ class Report:
 
     engines: int
     findings: tuple[Finding, ...]
+    ignored: int = 0
+    """Findings that were passed over, because the file or the caller says that they are meant."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +49,15 @@ class Mended:
     """What is left."""
 
 
-def lint(text: str, source: str) -> list[Finding]:
+def lint(text: str, source: str, ignored: Collection[str] = ()) -> list[Finding]:
     """Every hazard of every ChaosEngine in `text`, in its order; `source` is the name of the file in the findings.
 
-    Raises EngineError, one line with `source`, for a text that is no YAML.
+    `ignored` names rules that are passed over. Raises EngineError, one line with `source`, for a text that is no YAML.
     """
-    return list(examine(text, source).findings)
+    return list(examine(text, source, ignored).findings)
 
 
-def examine(text: str, source: str) -> Report:
+def examine(text: str, source: str, ignored: Collection[str] = ()) -> Report:
     """The same, with the number of ChaosEngines. Raises EngineError."""
     if len(text) > LARGEST:
         raise EngineError(
@@ -62,35 +68,56 @@ def examine(text: str, source: str) -> Report:
         parts = list(find_engines(outer))
     except UnreadableError as error:
         line = outer.characters.count("\n", 0, error.at) + 1
-        raise EngineError(f"{source}:{line}: {error.reason}; give YAML with one or more ChaosEngines") from error
+        is_template = "not YAML" in error.reason and "{{" in text
+        advice = "looks like a Helm template; lint what `helm template` prints" if is_template else _ADVICE
+        raise EngineError(f"{source}:{line}: {error.reason}; {advice}") from error
     found = dict.fromkeys(finding for part in parts for finding in _findings(part, _Lines(outer.characters), source))
-    ordered = sorted(found, key=lambda finding: (finding.line, finding.column))
-    return Report(sum(isinstance(part, Engine) for part in parts), tuple(ordered))
+    meant = Meant(outer.characters)
+    left = [each for each in found if each.rule not in ignored and not meant.covers(each.line, each.rule)]
+    ordered = sorted(left, key=lambda finding: (finding.line, finding.column))
+    return Report(sum(isinstance(part, Engine) for part in parts), tuple(ordered), len(found) - len(left))
 
 
-def mend(text: str, source: str) -> Mended:
+def findings_of(engine: Engine, text: Text, source: str) -> list[Finding]:
+    """Every hazard of one engine of `text`, in the order of the text."""
+    meant = Meant(text.characters)
+    found = dict.fromkeys(_findings(engine, _Lines(text.characters), source))
+    left = [finding for finding in found if not meant.covers(finding.line, finding.rule)]
+    return sorted(left, key=lambda finding: (finding.line, finding.column))
+
+
+def mend(text: str, source: str, ignored: Collection[str] = ()) -> Mended:
     """`text` with every fix made that takes no decision; all else in it stays as it is. Raises EngineError.
 
-    Each change is tried: the text must still be read, hold the same engines, and be free of what was mended.
+    Each change is tried: the text must read as before but for what the edits say, hold the same engines, be free of
+    what was mended, and have nothing else wrong with it. What fails is not made, and its finding says so.
     """
     start = _BOM if text.startswith(_BOM) else ""
     body = text.removeprefix(_BOM)
     fixed: list[Finding] = []
     refused: set[tuple[str, str]] = set()
-    report = examine(body, source)
+    report = examine(body, source, ignored)
     for _ in range(_PASSES):
         chosen = _compatible([each for each in report.findings if each.edits and _key(each) not in refused])
         if not chosen:
             break
-        tried = _try(body, source, chosen, report)
+        tried = _try(body, source, chosen, report, ignored)
+        if not tried:
+            failing = [each for each in chosen if not _try(body, source, [each], report, ignored)]
+            refused.update(_key(each) for each in failing)
+            chosen = [] if failing else chosen[:1]  # each would do, only not all of them at once
+            tried = _try(body, source, chosen, report, ignored)
         if tried:
             body, report = tried
             fixed += chosen
-        else:
-            alone = [each for each in chosen if not _try(body, source, [each], report)]
-            refused.update(_key(each) for each in alone or chosen)
     fixed.sort(key=lambda finding: (finding.line, finding.column))
-    return Mended(start + body, tuple(fixed), report)
+    left = [_by_hand(each) if _key(each) in refused else each for each in report.findings]
+    return Mended(start + body, tuple(fixed), replace(report, findings=tuple(left)))
+
+
+def rule_ids() -> list[str]:
+    """What may be passed over."""
+    return [*RULES, _BROKEN]
 
 
 def rules_text() -> str:
@@ -132,6 +159,8 @@ def _findings(part: Engine | Broken, lines: _Lines, source: str) -> Iterator[Fin
         )
         return
     for rule in RULES.values():
+        if rule.of_whole and part.is_patch:
+            continue
         for hit in rule.check(part):
             yield _finding(part, rule, hit, lines, source)
 
@@ -172,12 +201,41 @@ def _touch(one: Edit, other: Edit) -> bool:
     return (one.start < other.end and other.start < one.end) or one.start == other.start
 
 
-def _try(body: str, source: str, group: Sequence[Finding], before: Report) -> tuple[str, Report] | None:
-    changed = apply(body, (edit for finding in group for edit in finding.edits))
+def _try(
+    body: str, source: str, group: Sequence[Finding], before: Report, ignored: Collection[str]
+) -> tuple[str, Report] | None:
+    edits = [edit for finding in group for edit in finding.edits]
+    changed = apply(body, edits)
+    if not reads_as_meant(body, changed, (edit.change for edit in edits if edit.change)):
+        return None
     try:
-        after = examine(changed, source)
+        after = examine(changed, source, ignored)
     except EngineError:
         return None
     left = {_key(finding) for finding in after.findings}
-    is_better = after.engines == before.engines and not any(_key(finding) in left for finding in group)
-    return (changed, after) if is_better else None
+    new = left - {_key(finding) for finding in before.findings}
+    is_mended = after.engines == before.engines and not any(_key(finding) in left for finding in group)
+    return (changed, after) if is_mended and all(_was_hidden(path, group) for _, path in new) else None
+
+
+def _was_hidden(path: str, group: Sequence[Finding]) -> bool:
+    """What is found only now is in the mapping or list that was mended: there one mistake may hide another."""
+    for finding in group:
+        inside = finding.path[: finding.path.rfind(": ") + 2] if ": " in finding.path else ""
+        for edit in finding.edits:
+            around = f"{inside}{_around(edit.change)}" if edit.change else ""
+            if path.startswith(around):
+                return True
+    return False
+
+
+def _around(change: Change) -> str:
+    """Path of the mapping or list in which the change is made."""
+    if change.action == "insert":
+        return change.path
+    return re.sub(r"(^|\.)[^.\[]*$|\[\d+\]$", "", change.path)
+
+
+def _by_hand(finding: Finding) -> Finding:
+    """Without its edits, and saying so."""
+    return replace(finding, fix=f"{finding.fix} (by hand: --fix would change more than that)", edits=())

@@ -95,9 +95,28 @@ def samples(query: str) -> Samples | None:
 
 def may_be_nan(query: str) -> bool:
     """The query divides or takes a quantile, and nothing replaces the NaN that comes of it without traffic."""
-    words = [token.text for token in tokens(query) or []]
+    found = tokens(query) or []
+    words = [token.text for token in found]
     replaced = "or" in words and any(sign in words for sign in (">", ">=", "<", "<=", "=="))
-    return not replaced and any(word in words for word in ("/", "%", "histogram_quantile"))
+    divided = any(word in ("/", "%") and not _is_above_zero(found[at + 1 :]) for at, word in enumerate(words))
+    return not replaced and (divided or "histogram_quantile" in words)
+
+
+def _is_above_zero(words: list[Token]) -> bool:
+    """What begins with these words is a number above 0, or is held above one by clamp_min."""
+    if words and words[0].text == "clamp_min":
+        depth = 0
+        for at, word in enumerate(words):
+            depth += (word.text == "(") - (word.text == ")")
+            if depth == 0 and at > 0:
+                return words[at - 2].text == "," and _is_above_zero(words[at - 1 : at])
+        return False
+    while words and words[0].text in ("(", "-", "+"):
+        words = words[1:]
+    try:
+        return bool(words) and words[0].kind == "number" and float(words[0].text) > 0
+    except ValueError:  # hexadecimal, or a time
+        return False
 
 
 class _Reader:

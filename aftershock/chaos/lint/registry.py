@@ -64,31 +64,35 @@ class Rule:
     reference: str
     """Where it can be read up."""
     check: Check
+    of_whole: bool = False
+    """It says that something is missing, so it has nothing to say of a patch."""
 
 
 RULES: dict[str, Rule] = {}
 """By id, in the order in which they are listed."""
 
 
-def register(id_: str, severity: Severity, title: str, reference: str, check: Check) -> None:
+def register(id_: str, severity: Severity, title: str, reference: str, check: Check, of_whole: bool) -> None:
     """Add a rule. Raises ValueError where there is one of this id."""
     if id_ in RULES:
         raise ValueError(f"there are two rules called {id_}; ids are unique")
-    RULES[id_] = Rule(id_, severity, title, reference, check)
+    RULES[id_] = Rule(id_, severity, title, reference, check, of_whole)
 
 
-def engine_rule(id_: str, severity: Severity, title: str, reference: str) -> Callable[[Check], Check]:
+def engine_rule(
+    id_: str, severity: Severity, title: str, reference: str, of_whole: bool = False
+) -> Callable[[Check], Check]:
     """A rule about the whole of an engine."""
 
     def add(check: Check) -> Check:
-        register(id_, severity, title, reference, check)
+        register(id_, severity, title, reference, check, of_whole)
         return check
 
     return add
 
 
 def experiment_rule(
-    id_: str, severity: Severity, title: str, reference: str
+    id_: str, severity: Severity, title: str, reference: str, of_whole: bool = False
 ) -> Callable[[Callable[[Engine, Experiment], Iterator[Hit]]], Check]:
     """A rule about each experiment of an engine."""
 
@@ -97,14 +101,14 @@ def experiment_rule(
             for experiment in engine.experiments:
                 yield from check(engine, experiment)
 
-        register(id_, severity, title, reference, each)
+        register(id_, severity, title, reference, each, of_whole)
         return each
 
     return add
 
 
 def probe_rule(
-    id_: str, severity: Severity, title: str, reference: str
+    id_: str, severity: Severity, title: str, reference: str, of_whole: bool = False
 ) -> Callable[[Callable[[Probe], Iterator[Hit]]], Check]:
     """A rule about each probe of an engine."""
 
@@ -114,7 +118,7 @@ def probe_rule(
                 for item in experiment.probes:
                     yield from check(Probe(item, experiment))
 
-        register(id_, severity, title, reference, each)
+        register(id_, severity, title, reference, each, of_whole)
         return each
 
     return add

@@ -11,6 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import yaml
 
@@ -18,7 +19,13 @@ MASK = "\ue000"
 """Stands for each character of a `{{ expression }}`. Bare ones are no YAML until a workflow engine has filled them in;
 masked by as many characters, they are a scalar like any other, at the same place. From Unicode's private area."""
 
-_EXPRESSION = re.compile(r"\{\{[^{}\n\"']*\}\}")
+_EXPRESSION = re.compile(r"""\{\{(?!["'])(?:"[^"\n]*"|'[^'\n]*'|[^{}\n"'])*\}\}""")
+"""With strings in it, but not at its very start: `{left: "{{", right: "}}"}` is no expression."""
+_CONTROL = re.compile(
+    r"^[ \t]*\{\{-?[ \t]*(?:/\*|\$\w+[ \t]*:?=|(?:if|end|range|with|define|block)\b)(?:(?!\}\}).)*\}\}(?=[ \t]*\r?$)",
+    re.MULTILINE,
+)
+"""A line of a Helm template that prints nothing. `else` is left out: what is between would be there twice."""
 _BREAK = re.compile(r"[ \t]*(?:\r?\n[ \t]*)+")
 _ESCAPES = {"0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
 _ESCAPES |= {"e": "\x1b", " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028"}
@@ -33,18 +40,44 @@ class Edit:
     start: int
     end: int
     new: str
+    change: Change | None = None
+
+
+Action = Literal["write", "rename", "remove", "insert"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an edit is to do to the values of a document: the only thing that it may do."""
+
+    action: Action
+    place: int
+    """Where in the file the value begins that is written, renamed or removed, or that is given a new first entry."""
+    path: str
+    """Where in its document."""
+    new: str = ""
+    """The new scalar, key or first entry, as YAML."""
 
 
 class Text:
     """The text of a file."""
 
     def __init__(self, characters: str) -> None:
-        self.characters = _EXPRESSION.sub(lambda match: MASK * len(match[0]), characters)
+        blanked = _CONTROL.sub(lambda match: " " * len(match[0]), characters)
+        self.characters = _EXPRESSION.sub(lambda match: MASK * len(match[0]), blanked)
         """With expressions masked."""
+        self.shared: frozenset[int] = frozenset()
+        """Ids of the nodes that several places of the document use. They are not edited: what is right for one place
+        may be wrong for another."""
 
     def place(self, at: int) -> int:
         """Where the character `at` lies in the file."""
         return at
+
+    @property
+    def newline(self) -> str:
+        """How lines of the file end."""
+        return "\r\n" if "\r\n" in self.characters else "\n"
 
     def edit(self, start: int, end: int, new: str) -> Edit | None:
         """The change of the file that changes this text so; None if there is no such change."""
@@ -71,6 +104,11 @@ class Embedded(Text):
         if not self._spans or not self._spans.starts:
             return self._outer.place(self._start)
         return self._outer.place(self._start + self._spans.starts[min(at, len(self._spans.starts) - 1)])
+
+    @property
+    def newline(self) -> str:
+        """In a block, lines end as those of the file do; in quotes, the break is a character like any other."""
+        return self._outer.newline if self._style == "|" else super().newline
 
     def edit(self, start: int, end: int, new: str) -> Edit | None:
         """None where the scalar's lines are folded: its text is not laid out as it will be read."""

@@ -49,7 +49,16 @@ _IN_TARGET = (
     "statefulsets",
     "replicasets",
     "daemonsets",
+    "replicationcontrollers",
+    "deploymentconfigs",
+    "rollouts",
+    "networkpolicies",
 )
+"""What Litmus reads or changes where the target is; pods it also has where the engine is."""
+
+
+_BY_OPERATION = {"present": ("list",), "absent": ("list",), "create": ("create",), "delete": ("list", "delete")}
+"""What a k8sProbe asks of the API server."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +95,7 @@ def check_own_access(cluster: Cluster, engine: ChaosEngine) -> None:
     missing = [right for right in rights if not _allowed(cluster, OWN_ACCESS_REVIEWS, right, {})]
     if missing:
         raise ChaosError(
-            f"these credentials may not {_listed(missing)} in namespace {missing[0].namespace}; "
-            "bind the orchestrator's role of deploy/ to them"
+            f"these credentials may not {_listed(missing)}; bind the orchestrator's role of deploy/ to them"
         )
 
 
@@ -98,16 +106,17 @@ def check_service_account_access(cluster: Cluster, engine: ChaosEngine) -> None:
         "user": f"system:serviceaccount:{engine.namespace}:{name}",
         "groups": ["system:serviceaccounts", f"system:serviceaccounts:{engine.namespace}", "system:authenticated"],
     }
-    rights = dict.fromkeys(
+    needed = [
         right
         for experiment in engine.experiments
         for right in _needed(_rules(cluster, engine.namespace, experiment.name), engine)
-    )
+    ]
+    rights = dict.fromkeys([*needed, *_of_probes(engine)])
     missing = [right for right in rights if not _allowed(cluster, ACCESS_REVIEWS, right, user)]
     if missing:
         raise ChaosError(
-            f"service account {engine.namespace}/{name} may not {_listed(missing)} "
-            f"in namespace {missing[0].namespace or '(cluster)'}; bind the fault's role of deploy/ to it"
+            f"service account {engine.namespace}/{name} may not {_listed(missing)}; "
+            "bind the fault's role of deploy/ to it"
         )
 
 
@@ -132,6 +141,25 @@ def _needed(rules: Iterable[Mapping[str, Any]], engine: ChaosEngine) -> Iterator
                         yield Right(str(verb), group, resource, namespace)
 
 
+def _of_probes(engine: ChaosEngine) -> Iterator[Right]:
+    """What the engine's probes do under the same account."""
+    for experiment in section(engine.document, "spec").get("experiments") or []:
+        for probe in section(experiment, "spec").get("probe") or []:
+            yield from _of_probe(probe, engine.namespace)
+
+
+def _of_probe(probe: Mapping[str, Any], namespace: str) -> Iterator[Right]:
+    if section(probe, "runProperties").get("stopOnFailure"):
+        yield from (Right(verb, LITMUS_GROUP, ENGINES.plural, namespace) for verb in ("get", "update"))
+    if section(probe, "cmdProbe/inputs", "source"):  # a pod of its own, in which the command is run
+        yield from (Right("create", "", resource, namespace) for resource in ("pods", "pods/exec"))
+    inputs = section(probe, "k8sProbe/inputs")
+    for verb in _BY_OPERATION.get(str(inputs.get("operation") or "").lower(), ()):
+        named = "get" if verb == "list" and inputs.get("resourceNames") else verb
+        group, resource, where = (str(inputs.get(name) or "") for name in ("group", "resource", "namespace"))
+        yield Right(named, group, resource, where)
+
+
 def _namespaces(group: str, resource: str, engine: str, target: str) -> list[str]:
     if resource.partition("/")[0] == "nodes":
         return [""]
@@ -151,6 +179,16 @@ def _allowed(cluster: Cluster, kind: Kind, right: Right, user: Mapping[str, Any]
 
 
 def _listed(rights: list[Right]) -> str:
-    """The first few."""
+    """The first few of each namespace."""
+    by_namespace: dict[str, list[Right]] = {}
+    for right in rights:
+        by_namespace.setdefault(right.namespace, []).append(right)
+    return ", nor ".join(
+        f"{_few(missing)} in {f'namespace {namespace}' if namespace else 'the cluster as a whole'}"
+        for namespace, missing in by_namespace.items()
+    )
+
+
+def _few(rights: list[Right]) -> str:
     shown = ", ".join(str(right) for right in rights[:5])
     return f"{shown} and {len(rights) - 5} more" if len(rights) > 5 else shown

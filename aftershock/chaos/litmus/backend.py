@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from queue import Queue
 
@@ -13,16 +16,18 @@ from aftershock.chaos.engine import ChaosEngine
 from aftershock.chaos.litmus.abort import delete, stop_engine
 from aftershock.chaos.litmus.archive import Archive
 from aftershock.chaos.litmus.clock import Clock, SystemClock
-from aftershock.chaos.litmus.cluster import Cluster
+from aftershock.chaos.litmus.cluster import Cluster, ClusterError, DeniedError, UnauthorizedError
 from aftershock.chaos.litmus.conclusion import conclude, without_engine
-from aftershock.chaos.litmus.creation import create_engine
+from aftershock.chaos.litmus.creation import create_engine, start_engine
 from aftershock.chaos.litmus.deadlines import deadlines_of
 from aftershock.chaos.litmus.kinds import ENGINES, EVENTS, JOBS, PODS, RESULTS
 from aftershock.chaos.litmus.ledger import Ledger
-from aftershock.chaos.litmus.machine import Decision, Machine, Stage
+from aftershock.chaos.litmus.machine import Decision, Machine
 from aftershock.chaos.litmus.preflight import check
 from aftershock.chaos.litmus.read import section
-from aftershock.chaos.litmus.sightings import Message, Topic
+from aftershock.chaos.litmus.removal import remove_engines
+from aftershock.chaos.litmus.rivals import check_alone, check_still_alone
+from aftershock.chaos.litmus.sightings import Message, Object, Topic
 from aftershock.chaos.litmus.watcher import View, Watcher
 from aftershock.errors import ChaosError
 
@@ -45,32 +50,84 @@ class LitmusBackend:
 
     def preflight(self, engine: ChaosEngine) -> None:
         """Refuse what Litmus would only fail at later, often without a word. Changes nothing in the cluster."""
-        check(self._cluster, engine)
+        check(self._cluster, engine, self._clock)
 
     def run(self, engine: ChaosEngine, stop: threading.Event, on_event: Callable[[ChaosEvent], None]) -> ChaosOutcome:
         """Create the engine, follow it to its end, delete it, and say what came of it."""
         if stop.is_set():
             return without_engine("STOPPED_BY_US", "stopped before the engine was created", stopped=True)
         try:
-            created = create_engine(self._cluster, engine)
+            created = create_engine(self._cluster, engine, self._clock, stop)
         except ChaosError as error:
-            return without_engine("ENGINE_NOT_CREATED", str(error))
-        uid = str(section(created, "metadata")["uid"])
-        machine = Machine(Ledger(engine, uid, created), deadlines_of(engine), self._clock.monotonic())
+            return without_engine("ENGINE_NOT_CREATED", str(error), stopped=stop.is_set())
         try:
-            self._follow(machine, stop, on_event)
-        finally:
-            if machine.stage is not Stage.DONE:  # a defect of ours must not leave a fault behind
-                stop_engine(self._cluster, engine.namespace, engine.name, uid)
-                delete(self._cluster, ENGINES, engine.namespace, engine.name, uid)
-        for name, result in machine.ledger.results.items():  # it would be in the way of a run of the same name
-            delete(self._cluster, RESULTS, engine.namespace, name, str(section(result, "metadata").get("uid")))
-        return conclude(machine)
+            with self._removed_on_failure(created):
+                started = self._start(engine, created, stop)
+        except ChaosError as error:
+            return without_engine("NOT_STARTED", str(error), stopped=stop.is_set())
+        uid = str(section(created, "metadata")["uid"])
+        machine = Machine(Ledger(engine, uid, started), deadlines_of(engine), self._clock.monotonic())
+        with self._removed_on_failure(created):  # a defect of ours must not leave a fault behind
+            gaps = self._follow(machine, stop, on_event)
+        kept = self._delete_results(machine.ledger)
+        outcome = conclude(machine)
+        evidence = (*outcome.evidence, *gaps, *kept)
+        return replace(outcome, evidence=evidence, stop_verified_at=self._stop_verified_at(machine))
 
-    def _follow(self, machine: Machine, stop: threading.Event, on_event: Callable[[ChaosEvent], None]) -> None:
+    def _start(self, engine: ChaosEngine, created: Object, stop: threading.Event) -> Object:
+        """Start the engine unless other chaos is there, or it is to be stopped already. Raises ChaosError."""
+        try:
+            check_alone(self._cluster, engine, created, self._clock)
+        except UnauthorizedError:
+            raise
+        except DeniedError as error:
+            log.warning("other chaos is not looked for, for lack of rights: %s", error)
+        started = start_engine(self._cluster, created, self._clock, stop)
+        try:
+            check_still_alone(self._cluster, engine, created, self._clock)
+        except ClusterError as error:  # the run itself sees to an API server that does not answer
+            log.warning("other chaos is not looked for again: %s", error)
+        return started
+
+    @contextmanager
+    def _removed_on_failure(self, created: Object) -> Iterator[None]:
+        """Stop and delete the engine if what is done within fails, whatever the reason."""
+        try:
+            yield
+        except BaseException as error:
+            (removal,) = remove_engines(self._cluster, [created], self._clock)
+            if removal.gone or not isinstance(error, ChaosError):
+                raise
+            name = section(created, "metadata").get("name")
+            raise ChaosError(
+                f"{error}; and ChaosEngine {name} is still there: {removal.note}; run `aftershock cleanup`"
+            ) from error
+
+    def _delete_results(self, ledger: Ledger) -> tuple[str, ...]:
+        """They would be in the way of a run of the same name; but nothing else says what is still injected."""
+        if not ledger.deleted or ledger.live_pods or ledger.unreverted:
+            return tuple(
+                f"ChaosResult {name} is kept, as the fault may not be over; `aftershock cleanup` removes it"
+                for name in ledger.results
+            )
+        for name, result in ledger.results.items():
+            uid = str(section(result, "metadata").get("uid"))
+            delete(self._cluster, RESULTS, ledger.engine.namespace, name, uid)
+        return ()
+
+    def _stop_verified_at(self, machine: Machine) -> datetime | None:
+        """On the wall clock; the clean-up after it took its time too."""
+        if machine.stop_verified_s is None:
+            return None
+        return self._clock.now() - timedelta(seconds=self._clock.monotonic() - machine.stop_verified_s)
+
+    def _follow(
+        self, machine: Machine, stop: threading.Event, on_event: Callable[[ChaosEvent], None]
+    ) -> tuple[str, ...]:
+        """Until the machine is done. Given back is what the archive lacks."""
         ledger, clock = machine.ledger, self._clock
         engine = ledger.engine
-        archive = Archive(self._cluster, engine.namespace, self._archive, clock)
+        archive = Archive(self._cluster, engine, self._archive)
         inbox: Queue[Message] = Queue()
         watchers = [Watcher(self._cluster, view, inbox, clock) for view in _views(engine, ledger.uid)]
         for watcher in watchers:
@@ -91,6 +148,7 @@ class LitmusBackend:
             for watcher in watchers:
                 watcher.close()
             archive.close(ledger)
+        return archive.gaps
 
 
 def _views(engine: ChaosEngine, uid: str) -> list[View]:

@@ -1,18 +1,19 @@
 """The one edge to the API server: the `kubernetes` client in, plain JSON and our own errors out.
 
 Paths are called through `ApiClient` and not through the generated classes: their objects would have to be turned back
-into what Litmus wrote, and they name the same call differently for each kind. Authentication, TLS, proxies and the
-kubeconfig remain the client's. The client is imported where a cluster is first connected to, because that import takes
-more than half a second.
+into what Litmus wrote, and they name the same call differently for each kind. TLS, proxies and the kubeconfig remain
+the client's. The client is imported where a cluster is first connected to, because that import takes more than half a
+second.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from aftershock.chaos.litmus.credentials import Credentials, connected
 from aftershock.chaos.litmus.kinds import Kind
 from aftershock.errors import ChaosError
 
@@ -20,9 +21,6 @@ CONNECT_S = 5.0
 READ_S = 15.0
 WATCH_S = 20
 """The server ends a watch after this long; a connection that died silently is noticed `READ_S` later."""
-LOG_BYTES = 4 * 1024 * 1024
-"""Longest part of a pod's log that is fetched."""
-
 LOG_IDLE_S = 60.0
 """A log that is silent for longer is read again from its beginning, in case the connection died."""
 
@@ -38,7 +36,7 @@ class UnreachableError(ClusterError):
 
 
 class GoneError(ClusterError):
-    """The history before a resourceVersion is no longer there (410, or 504 from a lagging cache): list again."""
+    """The history before a resourceVersion is no longer there (410, or 504 on reading a lagging cache): list again."""
 
 
 class NotFoundError(ClusterError):
@@ -53,53 +51,41 @@ class DeniedError(ClusterError):
     """Who we are does not count (401), or may not do this (403)."""
 
 
+class UnauthorizedError(DeniedError):
+    """Who we are does not count (401): expired or revoked, and there is nothing newer where it came from."""
+
+
 _BY_STATUS: dict[int, type[ClusterError]] = {
-    401: DeniedError,
+    401: UnauthorizedError,
     403: DeniedError,
     404: NotFoundError,
     409: ConflictError,
     410: GoneError,
-    504: GoneError,
     0: UnreachableError,
     429: UnreachableError,
     500: UnreachableError,
     502: UnreachableError,
     503: UnreachableError,
+    504: UnreachableError,
 }
 
 
 class Cluster:
     """An API server that we have credentials for. Safe to use from several threads."""
 
-    def __init__(self, api: Any) -> None:
-        """`api` is a `kubernetes.client.ApiClient`."""
-        self._api = api
+    def __init__(self, api: Any, load: Callable[[], Any] | None = None) -> None:
+        """`api` is a `kubernetes.client.ApiClient`; `load` makes another one from the source of its credentials."""
+        self._credentials = Credentials(api, load)
 
     @classmethod
     def connect(cls, context: str = "") -> Cluster:
         """By kubeconfig (`context`, or its current one) or, inside a pod, by its service account. Sends nothing yet."""
-        from kubernetes import client, config
-
-        settings = client.Configuration()
-        settings.retries = False  # what to try again, and when, is decided by the run
-        try:
-            try:
-                config.load_kube_config(context=context or None, client_configuration=settings)
-            except config.ConfigException:
-                if context:
-                    raise
-                config.load_incluster_config(client_configuration=settings)
-        except (config.ConfigException, OSError, ValueError) as error:
-            raise ChaosError(
-                f"no access to a cluster ({_line(error)}); set KUBECONFIG, name a context of it with --kube-context, "
-                "or run in a pod with a service account"
-            ) from error
-        return cls(client.ApiClient(configuration=settings))
+        return cls(*connected(context))
 
     @property
     def host(self) -> str:
         """Address of the API server, for messages."""
-        return str(self._api.configuration.host)
+        return str(self._credentials.api.configuration.host)
 
     def get(self, path: str, query: Query | None = None) -> dict[str, Any]:
         """Read one object or one list."""
@@ -126,9 +112,9 @@ class Cluster:
             return
 
     def follow_log(self, namespace: str, pod: str, container: str) -> Iterator[bytes]:
-        """What a container of the pod has written, and what it writes, until it ends (at most `LOG_BYTES`)."""
+        """What a container of the pod has written, and what it writes, until it ends or the connection does."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
-        query: Query = {"container": container, "follow": "true", "timestamps": "true", "limitBytes": LOG_BYTES}
+        query: Query = {"container": container, "follow": "true", "timestamps": "true"}
         with _mapped("GET", path):
             response = self._send("GET", path, query, stream=True, read_s=LOG_IDLE_S)
             try:
@@ -181,19 +167,30 @@ class Cluster:
         stream: bool = False,
         read_s: float = READ_S,
     ) -> Any:
-        """The parsed body, or the open response of a stream."""
-        return self._api.call_api(
-            path,
-            method,
-            query_params=list((query or {}).items()),
-            header_params={"Accept": "application/json, */*", "Content-Type": content_type},
-            body=body,
-            response_type="object",
-            auth_settings=["BearerToken"],
-            _return_http_data_only=True,
-            _preload_content=not stream,
-            _request_timeout=(CONNECT_S, read_s),
-        )
+        """The parsed body, or the open response of a stream; with other credentials if the first do not count."""
+        from kubernetes.client import ApiException
+
+        def send(api: Any) -> Any:
+            return api.call_api(
+                path,
+                method,
+                query_params=list((query or {}).items()),
+                header_params={"Accept": "application/json, */*", "Content-Type": content_type},
+                body=body,
+                response_type="object",
+                auth_settings=["BearerToken"],
+                _return_http_data_only=True,
+                _preload_content=not stream,
+                _request_timeout=(CONNECT_S, read_s),
+            )
+
+        api = self._credentials.api
+        try:
+            return send(api)
+        except ApiException as error:
+            if error.status != 401 or not self._credentials.replaced(api):
+                raise
+        return send(self._credentials.api)
 
 
 def _lines(response: Any) -> Iterator[bytes]:
@@ -210,12 +207,17 @@ def _mapped(method: str, path: str) -> Iterator[None]:
 
     try:
         yield
+    except ClusterError:
+        raise
     except ApiException as error:
         raise _refusal(method, path, _status(error)) from error
     except (HTTPError, OSError) as error:
         raise UnreachableError(f"{method} {path}: the API server does not answer ({_line(error)})") from error
     except ValueError as error:
         raise UnreachableError(f"{method} {path}: the answer is not the API server's ({_line(error)})") from error
+    except Exception as error:  # whatever it is, it must not keep a fault from being stopped
+        what = f"{type(error).__name__}: {_line(error)}"
+        raise UnreachableError(f"{method} {path}: the request came to nothing ({what})") from error
 
 
 def _status(error: Any) -> dict[str, Any]:
@@ -223,16 +225,20 @@ def _status(error: Any) -> dict[str, Any]:
     try:
         status = json.loads(error.body)
         if isinstance(status, dict):
-            return {"code": error.status, **status}
+            # A proxy in between has an error object of its own, in which `code` may be a word.
+            return {**status, "code": status["code"] if isinstance(status.get("code"), int) else error.status}
     except (TypeError, ValueError):
         pass
     return {"code": error.status, "message": str(error.reason or error.body or "no reason given")}
 
 
 def _refusal(method: str, path: str, status: Mapping[str, Any]) -> ClusterError:
-    code = int(status.get("code") or 0)
+    code = status.get("code") if isinstance(status.get("code"), int) else 0
     message = _line(status.get("message") or status.get("reason") or "no reason given")
-    return _BY_STATUS.get(code, ClusterError)(f"{method} {path}: {code}: {message}")
+    kind = _BY_STATUS.get(code or 0, ClusterError)
+    if code == 504 and method in ("GET", "watch"):  # to a write it says that nobody knows what became of it
+        kind = GoneError
+    return kind(f"{method} {path}: {code}: {message}")
 
 
 def _line(error: object) -> str:

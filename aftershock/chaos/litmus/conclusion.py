@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aftershock.chaos.backend import ChaosOutcome, Verdict
-from aftershock.chaos.litmus.effects import Effects, effects_of
+from aftershock.chaos.litmus.effects import LONG_S, Effects, effects_of
 from aftershock.chaos.litmus.ledger import Ledger
 from aftershock.chaos.litmus.machine import Ending, Machine
 from aftershock.chaos.litmus.reasons import error_code, reason
@@ -32,7 +32,7 @@ def conclude(machine: Machine) -> ChaosOutcome:
     ledger, ending = machine.ledger, machine.ending
     assert ending is not None, "the machine is not done"
     verdict, phase = _VERDICTS.get(ending, ("Error", "Error"))
-    effects = effects_of(ledger)
+    effects = effects_of(ledger, machine.sight.longest_s)
     return ChaosOutcome(
         verdict=verdict,
         phase=phase,
@@ -69,6 +69,15 @@ def _evidence(machine: Machine, effects: Effects) -> tuple[str, ...]:
     ledger = machine.ledger
     found = [*effects.evidence, *ledger.restarts.signs]
     found += [f"{target} was never reported as reverted" for target in ledger.unreverted]
+    found += [
+        f"{target} is not known to be reverted: this fault may write its last word before its own revert"
+        for target in ledger.doubtful
+    ]
+    found += [
+        f"{topic} were out of sight for {seconds:.0f} s"
+        for topic, seconds in machine.sight.longest_s.items()
+        if seconds >= LONG_S and topic not in ledger.blind
+    ]
     found += [f"{topic} were out of sight at the end: {why}" for topic, why in ledger.blind.items()]
     if machine.stop_seconds is not None:
         found.append(f"the stop was verified after {machine.stop_seconds:.1f} s")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from aftershock.chaos.engine import ChaosEngine, EngineExperiment
+from aftershock.chaos.litmus.read import seconds, section
 
 START_S = 120.0
 """A dead operator's lease alone takes 18 s to pass on, and the runner's image may have to be pulled."""
@@ -14,6 +16,8 @@ SETUP_S = 180.0
 """From the runner's start to the fault: an image to pull, then some 10 s of Litmus' own preparations."""
 OPERATOR_STOP_S = 180.0
 """The operator itself waits this long for the pods of a stopped engine to be gone."""
+MANY = 10
+"""Targets, where they cannot be counted from here (nodes by label): too high a guess only costs patience."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class Deadlines:
     start_s: float
     """From the creation of the engine until its runner has begun."""
     run_s: float
-    """From there until the engine is over."""
+    """From there until the engine is over, if all targets are hit at the same time."""
     stop_s: float
     """From the wish to stop until the stop is verified."""
     settle_s: float = 15.0
@@ -39,7 +43,7 @@ class Deadlines:
 def deadlines_of(engine: ChaosEngine) -> Deadlines:
     """What is fair to this engine: Litmus overruns the set duration by its status checks, and by one round of them."""
     spec: Mapping[str, Any] = engine.document.get("spec") or {}
-    grace_s = float(spec.get("terminationGracePeriodSeconds") or 30)
+    grace_s = seconds(str(spec.get("terminationGracePeriodSeconds") or 30))
     return Deadlines(
         start_s=START_S,
         run_s=SETUP_S + sum(_experiment_s(experiment) for experiment in engine.experiments),
@@ -47,16 +51,36 @@ def deadlines_of(engine: ChaosEngine) -> Deadlines:
     )
 
 
+def serial_s(engine: ChaosEngine, pods: int) -> float:
+    """What a run may take beyond `run_s` where targets are hit one by one; `pods`: those under the target's label."""
+    return sum(_serial_s(engine, experiment, pods) for experiment in engine.experiments)
+
+
 def _experiment_s(experiment: EngineExperiment) -> float:
-    duration_s = _seconds(experiment.value("TOTAL_CHAOS_DURATION", "60"))
-    interval_s = _seconds(experiment.value("CHAOS_INTERVAL", "0"))
-    ramps_s = 2 * _seconds(experiment.value("RAMP_TIME", "0"))
+    duration_s = seconds(experiment.value("TOTAL_CHAOS_DURATION", "60"))
+    interval_s = seconds(experiment.value("CHAOS_INTERVAL", "0"))
+    ramps_s = 2 * seconds(experiment.value("RAMP_TIME", "0"))
     return duration_s + interval_s + ramps_s + 2 * experiment.status_check_timeout_s
 
 
-def _seconds(text: str) -> float:
-    """The larger end of a range such as `5-10`; what is no number counts nothing here (Litmus reads it as 0)."""
-    try:
-        return float(text.rpartition("-")[2])
-    except ValueError:
+def _serial_s(engine: ChaosEngine, experiment: EngineExperiment, pods: int) -> float:
+    """Helpers are waited for one by one, each for the whole duration; pod-delete kills one pod in each interval."""
+    if experiment.value("SEQUENCE", "parallel") == "parallel":  # `random` may come out as serial
         return 0.0
+    if experiment.name.startswith("pod-delete"):
+        each_s = seconds(experiment.value("CHAOS_INTERVAL", "10"))
+    else:
+        each_s = seconds(experiment.value("TOTAL_CHAOS_DURATION", "60"))
+    between_s = seconds(experiment.value("INTER_POD_KILL_INTERVAL_SECONDS", "0")) + experiment.status_check_timeout_s
+    return (_targets(engine, experiment, pods) - 1) * (each_s + between_s)
+
+
+def _targets(engine: ChaosEngine, experiment: EngineExperiment, pods: int) -> int:
+    """How many are hit, at most."""
+    selected = section(engine.document, "spec", "selectors").get("pods") or []
+    names = experiment.value("TARGET_PODS") or experiment.value("TARGET_NODES")
+    names = names or ",".join(str(each.get("names")) for each in selected if isinstance(each, Mapping))
+    if names:
+        return len(names.split(","))
+    percent = seconds(experiment.value("PODS_AFFECTED_PERC") or experiment.value("NODES_AFFECTED_PERC", "0"))
+    return max(1, math.ceil((pods or MANY) * min(percent, 100.0) / 100.0))

@@ -13,7 +13,10 @@ from typing import Any
 
 from aftershock.chaos.backend import ChaosEvent
 from aftershock.chaos.engine import ChaosEngine, EngineExperiment
-from aftershock.chaos.litmus.read import digest, experiment_of, section, stamp
+from aftershock.chaos.litmus.faults import FROM_MEMORY
+from aftershock.chaos.litmus.presumption import Presumption
+from aftershock.chaos.litmus.read import digest, experiment_of, first_stamp, last_words, section, stamp
+from aftershock.chaos.litmus.related import Related
 from aftershock.chaos.litmus.restarts import Restarts
 from aftershock.chaos.litmus.sightings import Blackout, Contact, Listing, Message, Object, Sighting, Topic
 from aftershock.chaos.litmus.targets import Targets
@@ -40,10 +43,9 @@ class Ledger:
     """By name, in the order in which they appeared; also those that are gone."""
     pods: dict[str, Object] = field(default_factory=dict)
     """Runner, experiment and helper pods that are there, by name."""
-    related: list[Object] = field(default_factory=list)
-    """Kubernetes Events about the engine, its results and its pods."""
     events: list[ChaosEvent] = field(default_factory=list)
-    """The engine's own Events, each occurrence."""
+    """The engine's own Events, each occurrence, and those that are presumed."""
+    presumption: Presumption = field(default_factory=Presumption)
     targets: Targets = field(default_factory=Targets)
     restarts: Restarts = field(default_factory=Restarts)
     blind: dict[Topic, str] = field(default_factory=dict)
@@ -52,10 +54,14 @@ class Ledger:
     """(result, target, status) -> when that status of a target was first seen."""
     settled_at: dict[str, datetime] = field(default_factory=dict)
     """Result -> when its verdict was first seen to be final."""
-    _names: set[str] = field(default_factory=set)
-    """Pods there ever were."""
+    _related: Related = field(default_factory=Related)
     _counts: dict[str, int] = field(default_factory=dict)
     """Event -> occurrences that are written down."""
+    _halted_at: datetime | None = None
+    """When it was first seen to be stopped, or about to be; None if it is not."""
+
+    def __post_init__(self) -> None:
+        self._related.own(self.uid)
 
     def apply(self, message: Message) -> list[ChaosEvent]:
         """Write it down; given back are the engine's Events in it that are new."""
@@ -70,10 +76,14 @@ class Ledger:
                 self._missing(topic, {digest(found) for found in objects}, at)
                 for found in objects:
                     self._see(topic, found, at, live=False)
+                self._presume(at)
             case Sighting(topic, change, seen, at, live):
                 self._see(topic, seen, at, live=live)
-                if change == "DELETED":
+                if change == "DELETED" and topic is Topic.TARGET:
+                    self.targets.leave(digest(seen))
+                elif change == "DELETED":
                     self._lose(topic, digest(seen), at)
+                self._presume(at)
         return self.events[before:]
 
     # What the engine says.
@@ -111,15 +121,37 @@ class Ledger:
 
     @property
     def unreverted(self) -> list[str]:
-        """Targets that Litmus itself still calls injected."""
+        """Targets that Litmus itself calls injected to the last, while their helpers would say what they revert."""
+        return self._injected(from_memory=False)
+
+    @property
+    def doubtful(self) -> list[str]:
+        """Targets that Litmus calls injected to the last, of faults that may have reverted them after that word."""
+        return self._injected(from_memory=True)
+
+    def _injected(self, *, from_memory: bool) -> list[str]:
         return sorted(
             target
-            for result in self.results.values()
-            for target, status in section(result, "metadata", "annotations").items()
-            if status == "injected" and "/" in target
+            for name, result in self.results.items()
+            for target, status in last_words(result).items()
+            if status == "injected" and self.fault_of(name).startswith(FROM_MEMORY) is from_memory
         )
 
+    @property
+    def related(self) -> list[Object]:
+        """Kubernetes Events about the engine, its Jobs, its pods and its results."""
+        return self._related.events
+
+    @property
+    def warning(self) -> str:
+        """The latest Warning of Kubernetes about its Jobs and pods; empty if there is none."""
+        return self._related.warning()
+
     # What came of it.
+
+    def fault_of(self, result: str) -> str:
+        """The experiment whose ChaosResult has this name; empty if none has."""
+        return next((each.name for each in self.engine.experiments if self.engine.result_name(each) == result), "")
 
     def result(self, experiment: EngineExperiment) -> Object | None:
         """The ChaosResult of the experiment's latest Job; None if it is another's, a stale one, or not there."""
@@ -156,16 +188,20 @@ class Ledger:
                 self.restarts.engine(self.latest, seen)
                 self.latest = seen
                 self.begun = self.begun or bool(section(seen, "status").get("experiments"))
+                halted = self.state == "stop" or self.being_deleted or self.over
+                self._halted_at = (self._halted_at or at) if halted else None
             case Topic.RESULT if _label(seen, "chaosUID") == self.uid:
                 self.results[name] = seen
+                self._related.own(digest(seen), name)
                 self._mark(name, seen, at)
             case Topic.JOB if _label(seen, "chaosUID") == self.uid:
                 self.jobs[name] = seen
+                self._related.own(digest(seen), name)
                 self.begun = True
                 self.restarts.job(seen)
             case Topic.POD if _label(seen, "chaosUID") == self.uid:
                 self.pods[name] = seen
-                self._names.add(name)
+                self._related.own(digest(seen), name)
                 self.restarts.pod(seen)
             case Topic.TARGET:
                 self.targets.see(seen, at, live=live)
@@ -182,22 +218,33 @@ class Ledger:
             self.settled_at.pop(name, None)  # it runs again
 
     def _event(self, event: Object, at: datetime, *, live: bool) -> None:
-        about = section(event, "involvedObject")
-        own = about.get("uid") == self.uid
-        if not own and about.get("name") not in self._names | set(self.results):
-            return
-        self.related.append(event)
+        self._related.hear(event, at)
         uid, count = digest(event), int(event.get("count") or 1)
-        if not own or count <= self._counts.get(uid, 0):
+        if section(event, "involvedObject").get("uid") != self.uid or count <= self._counts.get(uid, 0):
             return
-        kind, reason = event.get("type"), str(event.get("reason"))
-        if kind == "Warning" and uid in self._counts:
+        warning, first = event.get("type") == "Warning", uid not in self._counts
+        if warning and not first:
             return  # the operator repeats its troubles as often as it tries again
         self._counts[uid] = count
+        reason, message = str(event.get("reason")), str(event.get("message"))
+        began = first_stamp(event)
+        if first and count > 1 and not warning and began:  # the earlier rounds were missed; the first is still dated
+            self.events.append(ChaosEvent(began, reason, message))
         when = at if live else stamp(event) or at
-        self.events.append(
-            ChaosEvent(when, reason, str(event.get("message")), "Warning" if kind == "Warning" else "Normal")
-        )
+        self.events.append(ChaosEvent(when, reason, message, "Warning" if warning else "Normal"))
+        experiment = self._sender(event)
+        if reason == "PreChaosCheck" and experiment and not warning:
+            self.presumption.checked(experiment, when)
+
+    def _sender(self, event: Object) -> EngineExperiment | None:
+        """The experiment that sent it, whose name is in the name of the Event."""
+        experiments, name = self.engine.experiments, str(section(event, "metadata").get("name"))
+        if len(experiments) == 1:
+            return experiments[0]
+        return next((e for e in experiments if name == f"{event.get('reason')}{e.name}{self.uid}"), None)
+
+    def _presume(self, at: datetime) -> None:
+        self.events += self.presumption.come_due(at, self._halted_at)
 
     def _missing(self, topic: Topic, present: set[str], at: datetime) -> None:
         """A list does not hold what was there before: it went away unseen."""

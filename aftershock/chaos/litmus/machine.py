@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from aftershock.chaos.litmus.deadlines import Deadlines
+from aftershock.chaos.litmus.deadlines import Deadlines, serial_s
 from aftershock.chaos.litmus.ledger import Ledger
 from aftershock.chaos.litmus.read import section
+from aftershock.chaos.litmus.sight import Sight
 from aftershock.chaos.litmus.sightings import Topic
 
 
@@ -79,11 +80,23 @@ class Machine:
     """Why it is being stopped by us, if it is."""
     stop_seconds: float | None = None
     """From the wish to stop until the stop was verified."""
+    stop_verified_s: float | None = None
+    """When that was, on the monotonic clock."""
     left: list[str] = field(default_factory=list)
     """What was still there when the deadline of the clean-up had passed."""
+    sight: Sight = field(default_factory=Sight)
     _wanted: bool = False
-    _blind_since_s: float | None = None
     _asked_s: float | None = None
+
+    @property
+    def run_limit_s(self) -> float:
+        """How long the engine may run: longer where the pods that were seen are hit one after the other."""
+        return self.deadlines.run_s + serial_s(self.ledger.engine, self.ledger.targets.most)
+
+    @property
+    def unseen(self) -> list[Topic]:
+        """Views out of sight without which no stop can be verified."""
+        return [topic for topic in (Topic.POD, Topic.RESULT) if topic in self.ledger.blind]
 
     def want_stop(self) -> None:
         """The caller wants it to stop; asking again changes nothing."""
@@ -91,10 +104,7 @@ class Machine:
 
     def decide(self, now_s: float) -> Decision:
         """What to do at `now_s`, given all that the ledger holds."""
-        if Topic.ENGINE not in self.ledger.blind:
-            self._blind_since_s = None
-        elif self._blind_since_s is None:
-            self._blind_since_s = now_s
+        self.sight.note(self.ledger.blind, now_s)
         while True:
             before = self.stage
             decision = self._step(now_s)
@@ -108,8 +118,7 @@ class Machine:
             case Stage.STOPPING:
                 return self._stopping(now_s)
             case Stage.SETTLING:
-                nothing_to_come = self.ledger.all_final or not self.ledger.begun
-                if nothing_to_come or self._longer_than(self.deadlines.settle_s, now_s):
+                if self._settled(now_s):
                     self._end(self._ending(), now_s)
                 return Decision.WAIT
             case Stage.CLEANING:
@@ -126,22 +135,22 @@ class Machine:
             self._enter(Stage.STOPPING, now_s)
         elif self._wanted:
             self._stop(Ending.STOPPED_BY_US, now_s)
-        elif self._blind_for(now_s) > self.deadlines.blind_s:
+        elif self.sight.lost_for(Topic.ENGINE, now_s) > self.deadlines.blind_s:
             self._stop(Ending.API_LOST, now_s)
         elif self.stage is Stage.STARTING and ledger.begun:
             self._enter(Stage.RUNNING, now_s)
         elif self.stage is Stage.STARTING and self._longer_than(self.deadlines.start_s, now_s):
-            if self._blind_since_s is None:
+            if Topic.ENGINE not in ledger.blind:
                 self._stop(Ending.NOT_STARTED, now_s)
-        elif self.stage is Stage.RUNNING and self._longer_than(self.deadlines.run_s, now_s):
+        elif self.stage is Stage.RUNNING and self._longer_than(self.run_limit_s, now_s):
             self._stop(Ending.OVERDUE, now_s)
         return Decision.WAIT
 
     def _stopping(self, now_s: float) -> Decision:
         ledger = self.ledger
         over = ledger.over or (self.cause is not None and ledger.inert)
-        if over and not ledger.live_pods and not ledger.unreverted:
-            self.stop_seconds = now_s - self.since_s
+        if over and not ledger.live_pods and not ledger.unreverted and not self.unseen:
+            self.stop_seconds, self.stop_verified_s = now_s - self.since_s, now_s
             self._enter(Stage.SETTLING, now_s)
         elif self._longer_than(self.deadlines.stop_s, now_s):
             self._end(self.cause if self.cause is Ending.API_LOST else Ending.STOP_NOT_VERIFIED, now_s)
@@ -151,8 +160,21 @@ class Machine:
             self._enter(Stage.RUNNING if ledger.begun else Stage.STARTING, now_s)  # whoever stopped it took that back
         return Decision.WAIT
 
+    def _settled(self, now_s: float) -> bool:
+        """Each verdict is there, or none is to be expected any more.
+
+        The runner writes the engine after the result; so where results can be seen, those that are missing do not come.
+        """
+        if self.ledger.all_final or not self.ledger.begun:
+            return True
+        looked_s = min(now_s - self.since_s, self.sight.seen_for(Topic.RESULT, now_s))
+        limits = self.deadlines
+        return looked_s >= limits.settle_s or self._longer_than(limits.settle_s + limits.blind_s, now_s)
+
     def _cleaning(self, now_s: float) -> Decision:
         ledger = self.ledger
+        if self.ending is Ending.NO_RESULT and ledger.all_final:
+            self.ending = self._late_ending()
         if ledger.restarts.signs and self.ending in (Ending.PASSED, Ending.PROBE_FAILED):
             self.ending = Ending.FAULT_RESTARTED  # until it is gone, somebody may have set it to active again
         if ledger.deleted and not ledger.live_pods:
@@ -178,6 +200,11 @@ class Machine:
         if "" in verdicts:
             return Ending.NO_RESULT
         return Ending.PROBE_FAILED if "Fail" in verdicts else Ending.PASSED
+
+    def _late_ending(self) -> Ending:
+        """Of results that came late, except for a stop: that may be what our own deletion has made of them."""
+        late = self._ending()
+        return late if late in (Ending.PASSED, Ending.PROBE_FAILED, Ending.FAILED_IN_LITMUS) else Ending.NO_RESULT
 
     def _stopped_by(self) -> Ending:
         if self.cause:
@@ -208,9 +235,6 @@ class Machine:
 
     def _longer_than(self, limit_s: float, now_s: float) -> bool:
         return now_s - self.since_s >= limit_s
-
-    def _blind_for(self, now_s: float) -> float:
-        return 0.0 if self._blind_since_s is None else now_s - self._blind_since_s
 
 
 def failed_probes(ledger: Ledger) -> list[str]:

@@ -12,9 +12,11 @@ from typing import Any
 
 from aftershock.chaos.engine import ChaosEngine
 from aftershock.chaos.litmus.access import check_own_access, check_service_account_access
-from aftershock.chaos.litmus.cluster import Cluster, DeniedError, NotFoundError
+from aftershock.chaos.litmus.clock import Clock, SystemClock
+from aftershock.chaos.litmus.cluster import Cluster, DeniedError, NotFoundError, UnauthorizedError
 from aftershock.chaos.litmus.kinds import ENGINES, EXPERIMENTS, LITMUS_API, NAMESPACES, PODS, RESULTS, SERVICE_ACCOUNTS
 from aftershock.chaos.litmus.read import section
+from aftershock.chaos.litmus.rivals import check_others
 from aftershock.errors import ChaosError, InputError
 
 WITHOUT_HELPER = ("pod-delete", "pod-network-partition", "pod-autoscaler", "node-drain", "node-taint")
@@ -29,32 +31,50 @@ OWNERS: Mapping[str, str] = {
 }
 """Kind of workload -> kind of its pods' owner. Litmus passes over pods with another owner."""
 
+WHOLE_S = 30.0
+"""How long a service may take to become whole: an earlier fault, or a rollout, may just have ended."""
+AGAIN_S = 2.0
+
 log = logging.getLogger(__name__)
 
 
-def check(cluster: Cluster, engine: ChaosEngine) -> None:
-    """All checks, the cheapest and most telling first."""
-    if engine.state == "stop":
-        raise InputError(f"engine {engine.name}: spec.engineState is stop, with which nothing would ever happen")
-    _check_litmus(cluster)
-    checks: tuple[Callable[[Cluster, ChaosEngine], None], ...] = (
-        check_own_access,
-        _check_experiments,
-        _check_service_account,
-        check_service_account_access,
-        _check_pod_security,
-        _check_name,
-        _check_target,
-        _check_others,
-    )
-    for each in checks:
+class NotWholeError(ChaosError):
+    """Some of the target's pods are not ready."""
+
+
+def check(cluster: Cluster, engine: ChaosEngine, clock: Clock | None = None) -> None:
+    """All checks, the cheapest and most telling first. Raises what the first one raises that fails."""
+    check_state(engine)
+    check_installed(cluster)
+    for each in CHECKS.values():
         try:
-            each(cluster, engine)
+            _check(each, cluster, engine, clock or SystemClock())
+        except UnauthorizedError:
+            raise
         except DeniedError as error:
             log.warning("not checked, for lack of rights: %s", error)
 
 
-def _check_litmus(cluster: Cluster) -> None:
+def _check(each: Callable[[Cluster, ChaosEngine], None], cluster: Cluster, engine: ChaosEngine, clock: Clock) -> None:
+    until_s = clock.monotonic() + WHOLE_S
+    while True:
+        try:
+            return each(cluster, engine)
+        except NotWholeError as error:
+            if clock.monotonic() >= until_s:
+                raise
+            log.info("waiting for a whole target: %s", error)
+        clock.sleep(AGAIN_S)
+
+
+def check_state(engine: ChaosEngine) -> None:
+    """The engine is one that starts. Raises InputError."""
+    if engine.state == "stop":
+        raise InputError(f"engine {engine.name}: spec.engineState is stop, with which nothing would ever happen")
+
+
+def check_installed(cluster: Cluster) -> None:
+    """The API server knows the three kinds of Litmus."""
     try:
         found = {str(each.get("name")) for each in cluster.get(LITMUS_API).get("resources") or []}
     except NotFoundError:
@@ -112,7 +132,7 @@ def _check_name(cluster: Cluster, engine: ChaosEngine) -> None:
             continue
         raise ChaosError(
             f"{kind.plural} {engine.namespace}/{name} exists from an earlier run; give another run id, "
-            "or run `aftershock cleanup`"
+            "or run `aftershock cleanup` with --run-id and this one"
         )
 
 
@@ -125,12 +145,19 @@ def _check_target(cluster: Cluster, engine: ChaosEngine) -> None:
     if not pods:
         raise ChaosError(f"no pod has {where}; is it the label of the pods, not of the workload?", _NO_TARGET)
     owner = OWNERS.get(info.kind)
-    strangers = [_name(pod) for pod in pods if owner and owner not in _owners(pod)]
-    if len(strangers) == len(pods):
-        raise ChaosError(f"no pod with {where} belongs to a {info.kind} ({strangers[0]} does not)", _NO_TARGET)
-    unready = [_name(pod) for pod in pods if not _is_ready(pod)]
-    if unready:
+    targets = [pod for pod in pods if not owner or owner in _owners(pod)]
+    if not targets:
+        raise ChaosError(f"no pod with {where} belongs to a {info.kind} ({_name(pods[0])} does not)", _NO_TARGET)
+    ended = [_name(pod) for pod in targets if section(pod, "status").get("phase") in ("Succeeded", "Failed")]
+    if ended:
         raise ChaosError(
+            f"pods with {where} have ended and are still there: {', '.join(ended)}; delete them, as Litmus chooses "
+            "among these too, and would hit nothing",
+            _NO_TARGET,
+        )
+    unready = [_name(pod) for pod in targets if not is_ready(pod)]
+    if unready:
+        raise NotWholeError(
             f"pods with {where} are not ready: {', '.join(unready)}; there is no baseline without a whole service",
             "STATUS_CHECKS_ERROR",
         )
@@ -139,29 +166,8 @@ def _check_target(cluster: Cluster, engine: ChaosEngine) -> None:
 _NO_TARGET = "TARGET_SELECTION_ERROR"
 
 
-def _check_others(cluster: Cluster, engine: ChaosEngine) -> None:
-    """Two faults on one target: neither run could say which one it measured."""
-    try:
-        engines = cluster.list(ENGINES, None).get("items") or []
-    except DeniedError:
-        engines = cluster.list(ENGINES, engine.namespace).get("items") or []
-    ours = section(engine.document, "spec", "appinfo")
-    for other in engines:
-        namespace = section(other, "metadata").get("namespace")
-        same = section(other, "spec", "appinfo") == ours if ours else namespace == engine.namespace
-        if same and _is_active(other):
-            raise ChaosError(
-                f"ChaosEngine {namespace}/{_name(other)} is active on the same target; wait for it, "
-                "or run `aftershock cleanup` if it is a leftover"
-            )
-
-
-def _is_active(engine: Mapping[str, Any]) -> bool:
-    over = section(engine, "status").get("engineStatus") in ("completed", "stopped")
-    return section(engine, "spec").get("engineState") != "stop" and not over
-
-
-def _is_ready(pod: Mapping[str, Any]) -> bool:
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether it serves, and is to go on with that."""
     conditions = section(pod, "status").get("conditions") or []
     ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
     return ready and not section(pod, "metadata").get("deletionTimestamp")
@@ -173,3 +179,16 @@ def _owners(pod: Mapping[str, Any]) -> list[str]:
 
 def _name(found: Mapping[str, Any]) -> str:
     return str(section(found, "metadata").get("name"))
+
+
+CHECKS: Mapping[str, Callable[[Cluster, ChaosEngine], None]] = {
+    "own rights": check_own_access,
+    "ChaosExperiments": _check_experiments,
+    "service account": _check_service_account,
+    "its rights": check_service_account_access,
+    "pod security": _check_pod_security,
+    "names": _check_name,
+    "target pods": _check_target,
+    "other chaos": check_others,
+}
+"""What is checked of an engine where Litmus is installed, in this order. DeniedError: we may not look."""

@@ -9,6 +9,7 @@ from typing import Any
 from aftershock.chaos.litmus.ledger import Ledger
 from aftershock.chaos.litmus.machine import Ending, Machine, failed_probes
 from aftershock.chaos.litmus.read import section
+from aftershock.chaos.litmus.sightings import Topic
 
 _START_TROUBLE = ("ChaosResourcesOperationFailed", "FailedCreate")
 
@@ -16,7 +17,12 @@ _START_TROUBLE = ("ChaosResourcesOperationFailed", "FailedCreate")
 def reason(machine: Machine, ending: Ending) -> str | None:
     """The sentence; None for a Pass."""
     explain = _REASONS.get(ending)
-    return explain(machine) if explain else None
+    if explain is None:
+        return None
+    left = machine.ledger.unreverted if ending is not Ending.STOP_NOT_VERIFIED else []
+    return "; ".join(
+        [explain(machine), *(f"{target} was not reverted; delete it to be rid of the fault" for target in left)]
+    )
 
 
 def error_code(ledger: Ledger, ending: Ending) -> str:
@@ -40,8 +46,11 @@ def _failed_in_litmus(machine: Machine) -> str:
 
 def _no_result(machine: Machine) -> str:
     ledger = machine.ledger
-    names = ", ".join(each.name for each in ledger.engine.experiments if not ledger.final(each))
-    return f"the engine is {ledger.status or 'gone'}, but {names} left no final ChaosResult; see the pods' logs"
+    experiments = ledger.engine.experiments
+    names = ", ".join(each.name for each in [e for e in experiments if not ledger.final(e)] or experiments)
+    unseen = ledger.blind.get(Topic.RESULT)
+    why = f"results were out of sight ({unseen})" if unseen else _latest(ledger, "see the pods' logs")
+    return f"the engine is {ledger.status or 'gone'}, but {names} left no final ChaosResult; {why}"
 
 
 def _not_started(machine: Machine) -> str:
@@ -57,11 +66,18 @@ def _why_not_started(ledger: Ledger) -> str:
             f"the operator says {troubles[-1]!r}: the ChaosExperiment or the service account is missing from the "
             "engine's namespace, or the runner's pod is refused"
         )
-    return "the operator took the engine up, but its runner did not begin; can its image be pulled?"
+    why = _latest(ledger, "can its image be pulled?")
+    return f"the operator took the engine up, but its runner did not begin; {why}"
 
 
 def _overdue(machine: Machine) -> str:
-    return f"not over {machine.deadlines.run_s:.0f} s after its start; it was stopped"
+    parts = [f"not over {machine.run_limit_s:.0f} s after its start", "it was stopped", _latest(machine.ledger)]
+    return "; ".join(part for part in parts if part)
+
+
+def _latest(ledger: Ledger, otherwise: str = "") -> str:
+    """What Kubernetes had to say against its Jobs and pods."""
+    return f"the latest warning: {ledger.warning}" if ledger.warning else otherwise
 
 
 def _restarted(machine: Machine) -> str:
@@ -83,6 +99,7 @@ def _stop_not_verified(machine: Machine) -> str:
     parts = [] if ledger.over else [f"the engine is {ledger.status or 'without a status'}"]
     parts += [f"pod {pod} is there" for pod in ledger.live_pods]
     parts += [f"{target} is still injected" for target in ledger.unreverted]
+    parts += [f"{topic} are out of sight ({ledger.blind[topic]})" for topic in machine.unseen]
     return (
         f"not verifiably stopped within {machine.deadlines.stop_s:.0f} s ({', '.join(parts)}); "
         "is the chaos-operator running? then run `aftershock cleanup`"

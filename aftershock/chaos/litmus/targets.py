@@ -27,6 +27,8 @@ class Targets:
     deletions: dict[str, Kill] = field(default_factory=dict)
     """uid -> the first sign of its deletion."""
     restarts: list[Kill] = field(default_factory=list)
+    most: int = 0
+    """How many were there at a time, at most."""
     _counts: dict[str, int] = field(default_factory=dict)
     """uid -> restarts of its containers."""
 
@@ -34,6 +36,7 @@ class Targets:
         """A target pod as it is now; what was not seen live is dated by the cluster's clock."""
         uid, name = digest(pod), str(section(pod, "metadata").get("name"))
         self.present[uid] = name
+        self.most = max(self.most, len(self.present))
         if section(pod, "metadata").get("deletionTimestamp"):
             told = at if live else told_to_go(pod) or at
             self.deletions.setdefault(uid, Kill(told, name, "deleted"))
@@ -44,7 +47,14 @@ class Targets:
         self._counts[uid] = count
 
     def lose(self, uid: str, at: datetime) -> None:
-        """A target pod is no longer there."""
+        """A target pod went away in a gap, and nobody saw how."""
         name = self.present.pop(uid, None)
         if name is not None:
             self.deletions.setdefault(uid, Kill(at, name, "deleted"))
+
+    def leave(self, uid: str) -> None:
+        """A target pod has left the view before our eyes: deleted, which `see` has learnt, or under another label now.
+
+        The API server gives a pod that is deleted a deletionTimestamp first, with FORCE too.
+        """
+        self.present.pop(uid, None)

@@ -7,6 +7,7 @@ the last resourceVersion or, where the server has lost that, by a new list.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,8 +21,10 @@ from aftershock.errors import ChaosError
 
 FIRST_BACKOFF_S = 0.5
 LONGEST_BACKOFF_S = 5.0
-BETWEEN_S = 0.05
-"""From the end of one watch, as the server ends each after a while, to the next."""
+LEAST_WATCH_S = 1.0
+"""From the beginning of one watch to that of the next, should something end each at once."""
+HEALTHY_S = 5.0
+"""A watch that lasts so long, or brings a change, ends a series of failures; an answer to a list does not."""
 CATCH_UP_S = 1.0
 """What arrives so soon after a gap was passes for having happened in it."""
 
@@ -51,6 +54,10 @@ class Watcher:
         self._version: str | None = None
         """resourceVersion to go on from; None: list first."""
         self._after_gap = False
+        self._opened_s = math.inf
+        """When the present watch was opened, if it was."""
+        self._brought = False
+        """Whether it has brought a change."""
         # A daemon: a watch that hangs on a dead connection must not keep the process from ending.
         self._thread = threading.Thread(target=self._look, name=f"watch {view.topic}", daemon=True)
 
@@ -65,26 +72,35 @@ class Watcher:
     def _look(self) -> None:
         backoff_s = FIRST_BACKOFF_S
         while not self._closed.is_set():
-            try:
-                for message in self._messages():
-                    backoff_s = FIRST_BACKOFF_S
-                    self._tell(message)
-                self._after_gap = False
-                self._clock.sleep(BETWEEN_S)
-                continue
-            except GoneError as error:
-                log.info("%s: listing again: %s", self._view.topic, error)
-                self._version = None
-                self._tell(Blackout(self._view.topic, str(error)))
-            except ChaosError as error:
-                log.info("%s: trying again: %s", self._view.topic, error)
-                self._tell(Blackout(self._view.topic, str(error)))
-            except Exception as error:  # a thread that dies would look like a cluster in which nothing happens
-                log.warning("%s: trying again", self._view.topic, exc_info=True)
-                self._tell(Blackout(self._view.topic, f"{type(error).__name__}: {error}"))
-            self._after_gap = True
-            self._clock.sleep(backoff_s)
-            backoff_s = min(2 * backoff_s, LONGEST_BACKOFF_S)
+            began_s, self._opened_s, self._brought = self._clock.monotonic(), math.inf, False
+            trouble = self._look_once()
+            now_s = self._clock.monotonic()
+            if self._brought or now_s - self._opened_s >= HEALTHY_S:
+                backoff_s = FIRST_BACKOFF_S
+            self._after_gap = bool(trouble)
+            if trouble:
+                self._tell(Blackout(self._view.topic, trouble))
+                self._clock.sleep(backoff_s)
+                backoff_s = min(2 * backoff_s, LONGEST_BACKOFF_S)
+            elif now_s - began_s < LEAST_WATCH_S:
+                self._clock.sleep(LEAST_WATCH_S - (now_s - began_s))
+
+    def _look_once(self) -> str:
+        """Tell what there is until the watch ends: why, if that was not as it should."""
+        try:
+            for message in self._messages():
+                self._tell(message)
+            return ""
+        except GoneError as error:
+            log.info("%s: listing again: %s", self._view.topic, error)
+            self._version = None
+            return str(error)
+        except ChaosError as error:
+            log.info("%s: trying again: %s", self._view.topic, error)
+            return str(error)
+        except Exception as error:  # a thread that dies would look like a cluster in which nothing happens
+            log.warning("%s: trying again", self._view.topic, exc_info=True)
+            return f"{type(error).__name__}: {error}"
 
     def _tell(self, message: Message) -> None:
         if not self._closed.is_set():
@@ -97,14 +113,18 @@ class Watcher:
             self._version = _version(listed)
             yield Listing(view.topic, tuple(listed.get("items") or ()), self._clock.now())
         path = view.kind.path(view.namespace)
-        late_until = self._clock.monotonic() + (CATCH_UP_S if self._after_gap else 0.0)
+        late_until_s = 0.0
         for change in self._cluster.watch(path, {**view.selectors, "resourceVersion": self._version}):
             yield Contact(view.topic)
-            if "object" not in change:
+            now_s = self._clock.monotonic()
+            if "object" not in change:  # it is open, which may have taken seconds
+                self._opened_s = now_s
+                late_until_s = now_s + (CATCH_UP_S if self._after_gap else 0.0)
                 continue
             self._version = _version(change["object"])
             if change["type"] in ("ADDED", "MODIFIED", "DELETED"):  # not so a bookmark, which only moves the version
-                live = self._clock.monotonic() >= late_until
+                self._brought = True
+                live = now_s >= late_until_s
                 yield Sighting(view.topic, change["type"], change["object"], self._clock.now(), live)
 
 

@@ -61,6 +61,24 @@ def test_status_check_timeouts_and_instance_id_are_read() -> None:
     assert engine.result_name(engine.experiments[0]) == "kill-1-pod-delete-b"
 
 
+@pytest.mark.parametrize(
+    ("given", "timeout_s"),
+    [
+        ({}, 180.0),
+        ({"delay": 0, "timeout": 0}, 180.0),
+        ({"delay": 1}, 0.0),
+        ({"timeout": 600}, 600.0),
+        ({"delay": 5, "timeout": 60}, 60.0),
+    ],
+)
+def test_one_status_check_timeout_makes_the_other_zero_as_the_runner_has_it(
+    given: dict[str, int], timeout_s: float
+) -> None:
+    one = experiment("pod-delete")
+    one["spec"]["components"]["statusCheckTimeouts"] = given
+    assert parse(document(experiments=[one])).experiments[0].status_check_timeout_s == timeout_s
+
+
 def test_an_engine_survives_the_way_to_text_and_back() -> None:
     engine = parse(document(somethingElse={"kept": [1, "Ünïcode 🌍", None]}))
     assert parse_engine(yaml.safe_dump(dict(engine.document), allow_unicode=True), "again") == engine

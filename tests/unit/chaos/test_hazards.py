@@ -47,6 +47,36 @@ def test_litmus_own_pods_on_the_node_that_is_hit_are_refused() -> None:
     assert "CHAOS_NODE='worker-1' is the node that is hit" in refused("node-drain", NODE | {"CHAOS_NODE": "worker-1"})
 
 
+def test_litmus_own_pods_on_the_node_that_is_hit_by_its_label_are_refused() -> None:
+    given = {"NODE_LABEL": "kubernetes.io/hostname=worker-1", "CHAOS_NODE": "worker-1"}
+    assert "CHAOS_NODE='worker-1' is the node that is hit" in refused("node-drain", given)
+    accepted("node-drain", given | {"CHAOS_NODE": "worker-2"})
+
+
+@pytest.mark.parametrize(
+    ("given", "way_out"),
+    [
+        ({"CONTAINER_RUNTIME": "crio"}, "SOCKET_PATH=/run/crio/crio.sock"),
+        ({"CONTAINER_RUNTIME": "docker"}, "SOCKET_PATH=/var/run/docker.sock"),
+        ({"SOCKET_PATH": "/run/crio/crio.sock"}, "CONTAINER_RUNTIME=crio"),
+    ],
+)
+def test_a_container_runtime_with_the_socket_of_another_is_refused(given: dict[str, str], way_out: str) -> None:
+    message = refused("pod-cpu-hog", given)
+    assert "CONTAINER_RUNTIME_ERROR" in message
+    assert way_out in message
+    name, _, value = way_out.partition("=")
+    accepted("pod-cpu-hog", given | {name: value})
+    accepted("pod-cpu-hog", {"SOCKET_PATH": "/run/k3s/containerd/containerd.sock"})
+
+
+def test_pods_by_name_are_deleted_once() -> None:
+    assert "finds them no more; give CHAOS_INTERVAL=30 for one kill" in refused("pod-delete", {"TARGET_PODS": "a"})
+    accepted("pod-delete", {"TARGET_PODS": "a", "CHAOS_INTERVAL": "30"})
+    accepted("pod-delete", {"TARGET_PODS": "a-0"}, kind="statefulset")
+    accepted("container-kill", {"TARGET_PODS": "a"})
+
+
 def test_only_what_has_replicas_is_scaled() -> None:
     assert "kind=daemonset" in refused("pod-autoscaler", {"REPLICA_COUNT": "3"}, kind="daemonset")
     accepted("pod-autoscaler", {"REPLICA_COUNT": "3"}, kind="statefulset")
@@ -88,7 +118,24 @@ def test_a_length_beyond_a_day_is_refused_whatever_is_confirmed() -> None:
         ("pod-network-latency", {"NETWORK_LATENCY": "400", "JITTER": "200"}, "delays a scrape"),
         ("pod-network-rate-limit", {"NETWORK_BANDWIDTH": "64kbit"}, "too little for a scrape"),
         ("pod-network-partition", {}, "cuts Prometheus off too"),
-        ("pod-network-partition", {"POLICY_TYPES": "ingress"}, "spare Prometheus with POD_SELECTOR"),
+        ("pod-network-partition", {"POLICY_TYPES": "ingress"}, "spare Prometheus with NAMESPACE_SELECTOR"),
+        ("pod-network-partition", {"POD_SELECTOR": "app=prometheus"}, "pods of the target's namespace only"),
+        ("pod-network-partition", {"DESTINATION_IPS": "0.0.0.0/0"}, "cuts Prometheus off too"),
+        ("pod-network-partition", {"DESTINATION_IPS": "10.0.0.0/8"}, "cuts Prometheus off too"),
+        ("pod-network-loss", {"NETWORK_PACKET_LOSS_PERCENTAGE": "100", "SOURCE_PORTS": "8000"}, "as vLLM's are"),
+        ("pod-network-loss", {"NETWORK_PACKET_LOSS_PERCENTAGE": "100", "SOURCE_PORTS": "!1"}, "on every port"),
+        ("pod-network-loss", {"NETWORK_PACKET_LOSS_PERCENTAGE": "100", "DESTINATION_PORTS": "!443"}, "on every port"),
+        (
+            "pod-network-loss",
+            {"NETWORK_PACKET_LOSS_PERCENTAGE": "100", "DESTINATION_IPS": "0.0.0.0/0"},
+            "on every port",
+        ),
+        (
+            "pod-network-latency",
+            {"NETWORK_LATENCY": "2000", "SOURCE_PORTS": "8000"},
+            "nothing is lost where metrics",
+        ),
+        ("pod-network-rate-limit", {"NETWORK_BANDWIDTH": "64kbit", "SOURCE_PORTS": "8000"}, "where the metrics are"),
     ],
 )
 def test_a_fault_that_cuts_the_scrapes_has_to_be_asked_for(fault: str, given: dict[str, str], said: str) -> None:
@@ -102,13 +149,14 @@ def test_a_fault_that_cuts_the_scrapes_has_to_be_asked_for(fault: str, given: di
 @pytest.mark.parametrize(
     ("fault", "given"),
     [
-        ("pod-network-loss", {"NETWORK_PACKET_LOSS_PERCENTAGE": "100", "SOURCE_PORTS": "8000"}),
+        ("pod-network-loss", {"NETWORK_PACKET_LOSS_PERCENTAGE": "10", "SOURCE_PORTS": "8000"}),
         ("pod-network-loss", {"NETWORK_PACKET_LOSS_PERCENTAGE": "100", "DESTINATION_IPS": "10.0.0.1"}),
-        ("pod-network-latency", {"NETWORK_LATENCY": "2000", "SOURCE_PORTS": "8000"}),
+        ("pod-network-loss", {"NETWORK_PACKET_LOSS_PERCENTAGE": "100", "DESTINATION_IPS": "10.1.0.0/16"}),
+        ("pod-network-latency", {"NETWORK_LATENCY": "2000", "DESTINATION_HOSTS": "vectors"}),
         ("pod-network-duplication", {"NETWORK_PACKET_DUPLICATION_PERCENTAGE": "100"}),
-        ("pod-network-rate-limit", {"NETWORK_BANDWIDTH": "64kbit", "SOURCE_PORTS": "8000"}),
+        ("pod-network-rate-limit", {"NETWORK_BANDWIDTH": "64kbit", "DESTINATION_PORTS": "6333"}),
         ("pod-network-partition", {"POLICY_TYPES": "egress"}),
-        ("pod-network-partition", {"POD_SELECTOR": "app=prometheus"}),
+        ("pod-network-partition", {"NAMESPACE_SELECTOR": "kubernetes.io/metadata.name=monitoring"}),
     ],
 )
 def test_a_fault_that_spares_the_scrapes_needs_no_confirmation_for_them(fault: str, given: dict[str, str]) -> None:
@@ -128,18 +176,19 @@ def test_a_slow_scrape_bears_more() -> None:
         ("pod-delete", {"PODS_AFFECTED_PERC": "51"}, "PODS_AFFECTED_PERC=51 is more than 50 percent"),
         ("node-cpu-hog", {"NODE_LABEL": "pool=gpu", "NODES_AFFECTED_PERC": "100"}, "NODES_AFFECTED_PERC=100"),
         ("pod-network-partition", {"POD_SELECTOR": "app=prometheus"}, "a full outage"),
+        ("pod-network-partition", {"DESTINATION_IPS": "10.0.0.0/8"}, "a full outage"),
     ],
 )
 def test_more_than_half_of_the_target_has_to_be_asked_for(fault: str, given: dict[str, str], said: str) -> None:
     message = refused(fault, given, "scrape-gap", "duration")
     assert said in message
     assert message.endswith("give confirm=blast-radius")
-    accepted(fault, given, "blast-radius")
+    accepted(fault, given, "blast-radius", "scrape-gap")
     accepted(fault, given, cluster=False)
 
 
 def test_what_is_named_is_meant() -> None:
-    accepted("pod-delete", {"PODS_AFFECTED_PERC": "100", "TARGET_PODS": "a"})
+    accepted("pod-delete", {"PODS_AFFECTED_PERC": "100", "TARGET_PODS": "a", "CHAOS_INTERVAL": "30"})
     accepted("node-cpu-hog", {"NODES_AFFECTED_PERC": "100", "TARGET_NODES": "a,b"})
     accepted("pod-network-partition", {"DESTINATION_IPS": "10.0.0.1"})
 

@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from aftershock.chaos.engine import LOADER, RUN_ID_LABEL, AppInfo, parse_engine
+from aftershock.chaos.hazards import RUNTIMES
 from aftershock.chaos.lint.crd import schemas
 from aftershock.chaos.lint.linter import lint
 from aftershock.chaos.parameters import LONGEST_VALUE, Parameter
@@ -199,6 +200,21 @@ def test_the_engine_is_what_the_experiment_says(fault: FaultTemplate) -> None:
     assert parse_engine(yaml.safe_dump(dict(engine.document)), "again") == engine
 
 
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_engine_and_account_can_be_elsewhere_than_the_target(fault: FaultTemplate) -> None:
+    where = {"chaos_namespace": "litmus", "service_account": "1.5"}  # a number, to careless YAML
+    given = {"fault": fault.name, "fault_parameters": NEEDED.get(fault.name, {}), "chaos_s": 60}
+    text, usual = (render(experiment(**given, **fields)) for fields in (where, {}))
+    assert_published_crds_accept(text)
+    document = load(text)
+    assert document["metadata"].pop("namespace") == "litmus"
+    assert document["spec"].pop("chaosServiceAccount") == "1.5"
+    meant = load(usual)
+    assert meant["metadata"].pop("namespace") == "inference"
+    assert meant["spec"].pop("chaosServiceAccount") == fault.service_account
+    assert document == meant, "the target stays where it is"
+
+
 def test_parameters_land_in_the_environment() -> None:
     given = {"NETWORK_LATENCY": "750", "JITTER": "100", "TARGET_PODS": "a-1,a-2", "STATUS_CHECK_TIMEOUT": "600"}
     only = parse_engine(render_fault("pod-network-latency", given), "test").experiments[0]
@@ -336,6 +352,10 @@ def valid_sets(draw: st.DrawFn) -> tuple[FaultTemplate, dict[str, str]]:
         if limit:
             values[limit] = str(max(int(values[name]), int(values.get(limit, "1"))))
         values.pop(other, None)
+    if "CONTAINER_RUNTIME" in values:
+        values["SOCKET_PATH"] = RUNTIMES[values["CONTAINER_RUNTIME"]]
+    if fault.name == "pod-delete" and "TARGET_PODS" in values:
+        values["CHAOS_INTERVAL"] = values["TOTAL_CHAOS_DURATION"] = values.get("TOTAL_CHAOS_DURATION", "30")
     return fault, values
 
 
@@ -415,7 +435,9 @@ def test_free_text_lands_as_it_is(value: str) -> None:
     assert assert_lands_or_is_refused(load_fault("pod-http-status-code"), "RESPONSE_BODY", value)
 
 
-@pytest.mark.parametrize("field", ["namespace", "label", "kind", "run_id", "fault"])
+@pytest.mark.parametrize(
+    "field", ["namespace", "label", "kind", "run_id", "fault", "chaos_namespace", "service_account"]
+)
 @pytest.mark.parametrize("value", [*HOSTILE, "", "a,b", "app=a,tier=b", "x" * 64, "=", "a="])
 def test_a_hostile_target_is_refused(field: str, value: str) -> None:
     try:
@@ -425,8 +447,9 @@ def test_a_hostile_target_is_refused(field: str, value: str) -> None:
     else:
         # Some of these are harmless as a name; then they are names.
         engine = parse_engine(text, "test")
-        assert value in (engine.namespace, engine.labels[RUN_ID_LABEL])
-        assert value in ("null", "true", "0x10", "1e3", "x" * 32)
+        account = engine.document["spec"]["chaosServiceAccount"]
+        assert value in (engine.namespace, engine.labels[RUN_ID_LABEL], account)
+        assert value in ("null", "true", "0x10", "1e3", "x" * 32) or (field, value) == ("service_account", "x" * 64)
 
 
 @given(st.text(max_size=200))
@@ -459,7 +482,7 @@ def mended(folder: Path, old: str, new: str) -> Path:
         ("value: {{ JITTER }}", "value: [{{ JITTER }}]", "spec.experiments.0.spec.components.env"),
         ("name: JITTER\n", "name: JITTERS\n", "components.env came out as"),
         ("value: {{ JITTER }}", "value: {{ CORRELATION }} # {{ JITTER }}", "components.env came out as"),
-        ("appns: {{ namespace }}", "appns: {{ kind }}", "spec.appinfo came out as"),
+        ("appns: {{ namespace }}", "appns: {{ kind }} # {{ namespace }}", "spec.appinfo came out as"),
         ("engineState: active", "engineState: stop", "spec.engineState came out as 'stop'"),
         ("- name: pod-network-latency", "- name: pod-network-loss", "spec.experiments came out as"),
         ("timeout: {{ status_check_timeout }}", "delay: {{ status_check_timeout }}", "statusCheckTimeouts came out as"),

@@ -42,6 +42,7 @@ OF_ITS_OWN = {
     ("TOTAL_CHAOS_DURATION", "node-memory-hog"),  # two minutes
     ("TOTAL_CHAOS_DURATION", "kubelet-service-kill"),  # less than a node takes to become NotReady is an error
     ("TOXICITY", "pod-http-latency"),  # slow answers are still answers
+    ("TARGET_PODS", "pod-delete"),  # they are gone after the first kill
     ("DESTINATION_IPS", "pod-network-partition"),  # cut off, not slowed down
     ("NODE_LABEL", "node-drain"),  # these three hit one node
     ("NODE_LABEL", "node-taint"),
@@ -67,6 +68,7 @@ rbac:
 {# A remark vanishes. #}
 kind: ChaosEngine
 all: [{{ engine_name }}, {{ run_id }}, {{ namespace }}, {{ label }}, {{ kind }}, {{ status_check_timeout }}]
+litmus: [{{ chaos_namespace }}, {{ service_account }}]
 env: {total: {{ TOTAL_CHAOS_DURATION }}, ramp: {{ RAMP_TIME }} }
 """
 
@@ -188,7 +190,7 @@ def test_a_new_file_is_a_new_fault(tmp_path: Path) -> None:
         ("{{ RAMP_TIME }}", "{% for x in [1] %}{{ RAMP_TIME }}{% endfor %}", "not For"),
         ("{{ RAMP_TIME }}", "{% include 'x' %}", "not Include"),
         ("{{ RAMP_TIME }}", "{% set RAMP_TIME = 1 %}", "not Assign"),
-        ("{{ RAMP_TIME }}", "{{ RAMP_TIME", ":19: "),
+        ("{{ RAMP_TIME }}", "{{ RAMP_TIME", ":20: "),
     ],
 )
 def test_a_broken_template_is_refused_with_its_place(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -59,3 +59,15 @@ def test_lines(journal: Path) -> None:
     assert len(lines) == 2, "a log gets a load line every 5 s"
     assert " ".join(lines[0].split()) == "chaos 24 s left 60 sent 59 ok 1 failed p99 9.1 ms send lag p99 -"
     assert lines[1] == "  fault    ChaosInject: killed model-server-0"
+
+
+def test_a_stop_by_the_slo_watch_is_told_in_two_lines() -> None:
+    out = io.StringIO()
+    console = Console(out)
+    message = "error-rate 63 % is beyond 50 % since 5 s: stopping the fault"
+    console.show({"event": "stop", "by": "slo-watch", "reason": "SLO_BREACHED", "message": message})
+    console.show({"event": "stopped", "message": "4.2 s after the breach began, verified"})
+    assert out.getvalue().splitlines() == [
+        "stop       error-rate 63 % is beyond 50 % since 5 s: stopping the fault",
+        "stopped    4.2 s after the breach began, verified",
+    ]

@@ -55,6 +55,8 @@ def records_of(phase: Phase) -> pd.DataFrame:
         phase=phase.value,
         item_id=rows["seq"].astype("str"),
         latency_s=0.01,
+        ttft_s=0.01,
+        output_tokens=8,
         outcome="ok",
         correct=True,
         answer="x" * 99,
@@ -93,12 +95,15 @@ def test_a_whole_run_is_judged(run: RunDirectory) -> None:
     judgement = judged(run)
     assert {row.objective: row.verdict for row in judgement.rows} == {
         "latency-p99": Verdict.PASS,
+        "latency-p99-failures-slow": Verdict.PASS,
         "ttft-p99": Verdict.PASS,
+        "ttft-p99-failures-slow": Verdict.PASS,
         "error-rate": Verdict.INCONCLUSIVE,  # of 400 requests
         "accuracy-drop": Verdict.INCONCLUSIVE,
         "recovery-time": Verdict.PASS,
     }
-    assert judgement.rows[3].evidence["pairs"] == REQUESTS
+    drop = next(row for row in judgement.rows if row.objective == "accuracy-drop")
+    assert drop.evidence["pairs"] == REQUESTS
     assert judgement.notes == ()
 
 
@@ -119,6 +124,18 @@ def test_a_fault_that_left_no_outcome_is_an_error(run: RunDirectory) -> None:
     judgement = judged(run)
     assert {row.reason for row in judgement.rows} == {"FAULT_ERROR"}
     assert judgement.notes == ("pod-delete left no outcome behind, so there is no verdict.",)
+
+
+def test_a_run_whose_fault_was_stopped_early_says_why_and_passes_nothing_disturbed(run: RunDirectory) -> None:
+    stop = {"message": "error-rate 63 % is beyond 50 % since 5 s", "seconds_to_stop": 5.62}
+    write_json(run.path / "chaos_result.json", {"verdict": "Stopped", "effects": 2, "stop": stop})
+    judgement = judged(run)
+    assert {row.verdict for row in judgement.rows} == {Verdict.INCONCLUSIVE}
+    assert judgement.notes == (
+        "pod-delete was stopped before its time, so no row of the phases it disturbed passes.",
+        "pod-delete was stopped by the SLO watch (error-rate 63 % is beyond 50 % since 5 s), verified 5.6 s after that "
+        "began.",
+    )
 
 
 def test_records_that_are_not_there_are_told(run: RunDirectory) -> None:

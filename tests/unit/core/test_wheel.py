@@ -28,7 +28,7 @@ assert here in Path(aftershock.__file__).parents, aftershock.__file__
 assert len(list_faults()) == 26
 engine = render_engine(Experiment(run_id="r1"))
 assert lint(engine, "rendered") == []
-assert load_slos("canary") and load_slos("llm-inference") and load_dataset("canary")
+assert load_slos("canary") and load_slos("chat-vllm") and load_dataset("canary")
 for path in (model_path("canary"), data_folder("pipelines") / "slo_chaos" / "pipeline.yaml"):
     assert path.is_file() and here in path.parents, path
 """

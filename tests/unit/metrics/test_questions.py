@@ -15,6 +15,7 @@ from aftershock.slo.objective import (
     RatioIndicator,
     RecoveryIndicator,
     ScalarIndicator,
+    StopCondition,
 )
 from aftershock.windows import Phase, Window
 
@@ -113,3 +114,11 @@ def test_queries_of_an_objective_are_filled_in_before_there_is_a_window() -> Non
     assert list(queries(objective(QuantileIndicator("d", 0.5)), 60.0)) == ["d_bucket"]
     recovery = objective(RecoveryIndicator("rate(a[{{ lookback }}])", Op.LTE, 0.5, step_s=0.5))
     assert list(queries(recovery, 60.0)) == ["rate(a[60000ms])  # each 0.5 s"]
+
+
+def test_what_is_asked_of_a_stop_condition_is_checked_too() -> None:
+    it = Objective("it", "It", "", Op.LTE, 1.0, QuantileIndicator("d", 0.5), stop=StopCondition(5.0))
+    assert list(queries(it, 60.0)) == [
+        "d_bucket",
+        "histogram_quantile(0.5, sum by (le) (rate(d_bucket[60000ms])))",
+    ]

@@ -46,6 +46,19 @@ def test_an_error_of_the_injector_is_told(failed: Run) -> None:
     assert "verdict of the injector: Error (CHAOS_INJECT_ERROR: no pods)." in read_fault("x", outcome, []).sentence
 
 
+@pytest.mark.parametrize(
+    ("stop", "told"),
+    [
+        ({"message": "x 63 % is beyond 50 % since 5 s", "seconds_to_stop": 4.21}, ", verified 4.2 s after that began."),
+        ({"message": "x 63 % is beyond 50 % since 5 s", "seconds_to_stop": None}, ", not verified."),
+    ],
+)
+def test_a_stop_by_the_slo_watch_is_part_of_the_story(failed: Run, stop: dict[str, Any], told: str) -> None:
+    sentence = read_fault("x", outcome_of(failed, verdict="Stopped", stop=stop), []).sentence
+    assert sentence.endswith(f"; stopped by the SLO watch (x 63 % is beyond 50 % since 5 s){told}")
+    assert "SLO watch" not in read_fault("x", outcome_of(failed, verdict="Stopped", stop=None), []).sentence
+
+
 def test_several_results_are_one_list_of_targets(failed: Run) -> None:
     result = (failed.outcome or {})["result"]
     story = read_fault("pod-delete", outcome_of(failed, result={"kind": "List", "items": [result, result]}), [])

@@ -8,6 +8,7 @@ import pytest
 
 from aftershock.errors import SpecError
 from aftershock.files import data_folder
+from aftershock.slo.catalog import known_specs
 from aftershock.slo.decision import decide
 from aftershock.slo.objective import (
     Compare,
@@ -17,8 +18,9 @@ from aftershock.slo.objective import (
     RatioIndicator,
     RecoveryIndicator,
     ScalarIndicator,
+    StopCondition,
 )
-from aftershock.slo.openslo import known_specs, load_slos, parse, read_slo_text
+from aftershock.slo.openslo import load_slos, parse, read_slo_text
 from aftershock.slo.promql import check, duration, fill_line, longest_range_s
 from aftershock.slo.statistics import wilson
 from aftershock.slo.verdict import PhaseValue, Verdict
@@ -225,7 +227,8 @@ def test_everything_else_of_openslo_is_accepted_and_said() -> None:
         GOOD.replace("Occurrences", "occurrences").replace("op: lte", "op: LTE")
         + "  timeWindow:\n    - duration: 4w\n      isRolling: true\n"
         + "  alertPolicies:\n    - alertPolicyRef: page\n"
-        + "---\napiVersion: openslo/v1\nkind: AlertPolicy\nmetadata:\n  name: page\nspec:\n  anything: goes\n"
+        + "---\napiVersion: openslo/v1\nkind: AlertPolicy\nmetadata:\n  name: page\nspec:\n"
+        + "  conditions: [{conditionRef: fast-burn}]\n  notificationTargets: [{targetRef: mail}]\n"
         + "---\napiVersion: openslo/v1\nkind: Service\nmetadata:\n  name: chat\nspec: {}\n"
         + "---\n"
     )
@@ -234,6 +237,10 @@ def test_everything_else_of_openslo_is_accepted_and_said() -> None:
     assert set(specification.notes) == {
         "x.yaml:29: left out: aftershock judges runs, it does not alert",
         "x.yaml:33: AlertPolicy is left out: aftershock judges runs, it does not alert",
+        "x.yaml:37: spec.conditions[0].conditionRef: there is no AlertCondition 'fast-burn' in this text; nothing "
+        "alerts here anyway",
+        "x.yaml:38: spec.notificationTargets[0].targetRef: there is no AlertNotificationTarget 'mail' in this text; "
+        "nothing alerts here anyway",
         "x.yaml: latency: 'LTE' is read as 'lte'",
         "x.yaml: latency: 'occurrences' is read as 'Occurrences'",
     }
@@ -263,8 +270,8 @@ def test_everything_else_of_openslo_is_accepted_and_said() -> None:
         (
             GOOD,
             "Occurrences",
-            "TimeSlices",
-            "x.yaml:10: spec.budgetingMethod: 'TimeSlices' is not supported; allowed: Occurrences",
+            "Minutes",
+            "x.yaml:10: spec.budgetingMethod: 'Minutes' must be Occurrences, Timeslices or RatioTimeslices",
         ),
         (GOOD, "quantile: 0.99", "quantile: 99", "metricSource.spec.quantile: 99 must be less than 1"),
         (GOOD, "quantile: 0.99", "quantil: 0.99", "x.yaml:20: spec.indicator.spec.thresholdMetric.metricSource.spec.q"),
@@ -286,7 +293,7 @@ def test_everything_else_of_openslo_is_accepted_and_said() -> None:
         (GOOD, "target: 0.99", "target: 1", "x.yaml:25: spec.objectives[0].target: 1 must be less than 1"),
         (GOOD, "target: 0.99", "target: 0", "x.yaml:25: spec.objectives[0].target: 0 must be greater than 0"),
         (GOOD, "target: 0.99", "timeSliceTarget: 0.9", "x.yaml:25: spec.objectives[0].timeSliceTarget: goes with time"),
-        (GOOD, "target: 0.99", "compositeWeight: 2", "composite SLOs are not supported"),
+        (GOOD, "target: 0.99", "compositeWeight: 2", "x.yaml:25: spec.objectives[0].compositeWeight: goes with a comp"),
         (
             GOOD,
             "target: 0.99",
@@ -347,6 +354,62 @@ def test_what_annotations_cannot_be_together() -> None:
 
 
 @pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ("", None),
+        ("\n    aftershock.io/stop: 5000", StopCondition(5000.0, 5.0)),
+        ("\n    aftershock.io/stop: 800.5\n    aftershock.io/stop-for: 2m", StopCondition(800.5, 120.0)),
+        ("\n    aftershock.io/stop: 1e4\n    aftershock.io/stop-for: 500ms", StopCondition(10_000.0, 0.5)),
+    ],
+)
+def test_a_stop_condition(annotations: str, expected: StopCondition | None) -> None:
+    assert read(GOOD.replace("unit: ms", f"unit: ms{annotations}")).stop == expected
+
+
+def test_a_stop_condition_of_a_share_is_in_the_unit_shown() -> None:
+    text = RATIO.replace("  name: errors\n", "  name: errors\n  annotations: {aftershock.io/stop: 50}\n", 1)
+    assert read(text).stop == StopCondition(50.0)
+    good = text.replace("        bad:", "        good:")
+    assert read(good).stop == StopCondition(50.0), "less than 50 % good"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ("stop: 800", "x.yaml:7: metadata.annotations.aftershock.io/stop: 800 must be worse than the objective, <="),
+        ("stop: 20", "20 must be worse than the objective, <= 800"),
+        ("stop: 5 s", "'5 s' must be a number, in the unit shown (none)"),
+        ("stop: .inf", "must be a number"),
+        ("stop: 900\n    aftershock.io/phases: recovery", "only what is judged in the phase chaos can stop the fault"),
+        ("stop-for: 5s", "x.yaml:7: metadata.annotations.aftershock.io/stop-for: says how long a breach of stop has"),
+        ("stop: 900\n    aftershock.io/stop-for: 5", "x.yaml:8: metadata.annotations.aftershock.io/stop-for: '5' must"),
+        ("stop: 900\n    aftershock.io/stop-for: 0s", "'0s' must be a time such as 500ms, 5s or 1m, at most 600s"),
+        ("stop: 900\n    aftershock.io/stop-for: 11m", "'11m' must be a time"),
+    ],
+)  # fmt: skip
+def test_stop_conditions_are_checked(annotations: str, expected: str) -> None:
+    assert expected in complaint(GOOD.replace("aftershock.io/unit: ms", f"aftershock.io/{annotations}"))
+
+
+def test_what_can_stop_nothing_is_refused() -> None:
+    share = RATIO.replace("  name: errors\n", "  name: errors\n  annotations: {aftershock.io/stop: 100}\n", 1)
+    assert "100 is never passed: a share is at worst 100 %" in complaint(share)
+    good = share.replace("stop: 100", "stop: 0").replace("        bad:", "        good:")
+    assert "0 is never passed: a share is at worst 0 %" in complaint(good)
+    recovery = GOOD.replace(FORM, "            recovery: {query: errors, holds: '<= 1'}\n")
+    assert "a recovery time is known after the fault only" in complaint(recovery.replace("unit: ms", "stop: 900"))
+    drop = GOOD.replace(FORM, "            good: right\n            total: answers\n").replace("value: 800", "value: 1")
+    drop = drop.replace("unit: ms", "stop: 50\n    aftershock.io/compare: drop")
+    assert "a drop is known after the fault only" in complaint(drop)
+
+
+def test_the_spec_for_real_services_has_a_brake_and_that_for_showing_faults_has_none() -> None:
+    stops = {spec: {one.name: one.stop for one in load_slos(spec) if one.stop} for spec in known_specs()}
+    assert stops.pop("canary") == {}
+    assert all(stop == {"error-rate": StopCondition(50.0, 5.0)} for stop in stops.values()), stops
+
+
+@pytest.mark.parametrize(
     ("recovery", "expected"),
     [
         ("{query: 'e{phase=\"{{ phase }}\"}', holds: '<= 1'}", "allowed: {{ lookback }}"),
@@ -395,9 +458,17 @@ def test_texts_without_objectives_are_refused(text: str, expected: str) -> None:
     assert expected in complaint(text)
 
 
-def test_both_shipped_specs_load() -> None:
-    assert known_specs() == ["canary", "llm-inference"]
+def test_every_shipped_spec_stands_where_it_says() -> None:
     for name in known_specs():
+        lines = (data_folder("slo_specs") / f"{name}.yaml").read_text().splitlines()
+        for objective in load_slos(name):
+            source, _, line = objective.source.rpartition(":")
+            assert source == f"slo_specs/{name}.yaml"
+            assert lines[int(line) - 1].lstrip().startswith("- ")
+
+
+def test_the_specs_of_no_special_use_have_these_rows() -> None:
+    for name in ("canary", "llm-inference"):
         objectives = load_slos(name)
         assert [objective.name for objective in objectives] == [
             "latency-p99",
@@ -406,11 +477,6 @@ def test_both_shipped_specs_load() -> None:
             "accuracy-drop",
             "recovery-time",
         ]
-        lines = (data_folder("slo_specs") / f"{name}.yaml").read_text().splitlines()
-        for objective in objectives:
-            source, _, line = objective.source.rpartition(":")
-            assert source == f"slo_specs/{name}.yaml"
-            assert lines[int(line) - 1].lstrip().startswith("- ")
     targets = {objective.name: objective.target for objective in load_slos("llm-inference")}
     assert targets == {
         "latency-p99": "<= 800 ms",
@@ -427,9 +493,10 @@ def test_recovered_means_within_the_objectives_of_the_spec(spec: str) -> None:
     found = {objective.name: objective for objective in load_slos(spec)}
     recovery = found["recovery-time"].indicator
     assert isinstance(recovery, RecoveryIndicator)
-    errors, latency = re.findall(r"/ ([0-9.]+),\s*\"sli\"", recovery.query)
+    (errors, bad), (other, slow) = re.findall(r"/ ([0-9.]+),\s*\"sli\", \"(\w+)\"", recovery.query)
+    assert bad == "errors"
     assert float(errors) * 100 == pytest.approx(found["error-rate"].value)
-    assert float(latency) * 1000 == pytest.approx(found["latency-p99"].value)
+    assert float(other) * 1000 == pytest.approx(found[f"{slow}-p99"].value)
     assert re.findall(r"\[([^]]+)\]", recovery.query) == ["{{ lookback }}"] * 3
 
 
@@ -452,7 +519,10 @@ def test_a_spec_is_a_name_a_file_or_its_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ref", ["canaries", "", "two\nlines"])
 def test_an_unknown_name_lists_the_known(ref: str) -> None:
-    with pytest.raises(SpecError, match="no such SLO spec; known are canary, llm-inference"):
+    with pytest.raises(
+        SpecError,
+        match="no such SLO spec; known are agent, batch, canary, chat, code-completion, llm-inference, rag, and",
+    ):
         load_slos(ref)
 
 

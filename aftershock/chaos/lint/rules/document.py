@@ -16,6 +16,8 @@ from aftershock.chaos.lint.registry import ERROR, WARNING, Hit, engine_rule
 from aftershock.chaos.lint.text import Edit
 
 LONGEST_NAME = 63
+_SUBDOMAIN = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+_API_VERSION = "litmuschaos.io/v1alpha1"
 GRACE_S = 60
 LEAST_GRACE_S = 10
 """A fault was seen to write its result some 4 s after it was told to stop."""
@@ -23,6 +25,7 @@ LEAST_GRACE_S = 10
 _CRD = "CRD of the ChaosEngine, chaos-operator 3.18.0 and portal 3.31.0"
 _OPERATOR = "chaos-operator 3.18.0, chaosengine_controller.go"
 _REMOVED = {"annotationCheck": "no check is made, whatever it says", "monitoring": "nothing is exported", "rank": ""}
+_FINALIZER = "chaosengine.litmuschaos.io"
 _WRITTEN_BY_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 _READ_ALL_THE_SAME = re.compile(
     r"^spec\.components\.runner\."
@@ -132,7 +135,7 @@ def field_value(engine: Engine) -> Iterator[Hit]:
             )
 
 
-@engine_rule("field-missing", ERROR, "A field that the CRD requires", _CRD)
+@engine_rule("field-missing", ERROR, "A field that the CRD requires", _CRD, of_whole=True)
 def field_missing(engine: Engine) -> Iterator[Hit]:
     """Only what no other rule says better."""
     for issue in engine.issues:
@@ -167,7 +170,8 @@ def name_long(engine: Engine) -> Iterator[Hit]:
     """The operator makes the name a label and the first part of a pod's name."""
     given = engine.root.get("metadata", "name") or engine.root.get("metadata", "generateName")
     if given is None:
-        yield Hit(engine.root.get("metadata") or engine.root, "the engine has no name", "add metadata.name")
+        if not engine.is_patch:
+            yield Hit(engine.root.get("metadata") or engine.root, "the engine has no name", "add metadata.name")
         return
     if given.is_open:
         return
@@ -178,8 +182,25 @@ def name_long(engine: Engine) -> Iterator[Hit]:
             f"{given.path} is {length} characters long; with more than {LONGEST_NAME} no runner pod ever appears",
             "shorten it to 40, so that names made of it fit too",
         )
-    elif not re.fullmatch(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?", given.value.rstrip("-") or "?"):
-        yield Hit(given, f"{given.path}={shown(given.value)}: the API server refuses it", "use a-z, 0-9, - and . only")
+    elif not re.fullmatch(_SUBDOMAIN, given.value if given.path.endswith(".name") else f"{given.value}x"):
+        yield Hit(
+            given,
+            f"{given.path}={shown(given.value)}: the API server refuses it",
+            "use a-z, 0-9, - and ., with a letter or digit at both ends and beside each .",
+        )
+
+
+@engine_rule("api-version", ERROR, "Another apiVersion than Litmus', or none", "CRD of the ChaosEngine: v1alpha1 only")
+def api_version(engine: Engine) -> Iterator[Hit]:
+    """No cluster knows such an object."""
+    given = engine.root.get("apiVersion")
+    if given is None or not (given.is_open or given.value == _API_VERSION):
+        what = f"apiVersion={shown(given.value)}: no Litmus has it" if given else "the engine has no apiVersion"
+        yield Hit(
+            given or engine.root.get("kind") or engine.root,
+            f"{what}; the API server refuses it",
+            f"write apiVersion: {_API_VERSION}",
+        )
 
 
 @engine_rule("status-applied", ERROR, "A status in the file", f"{_OPERATOR}: no status subresource")
@@ -197,11 +218,20 @@ def dumped(engine: Engine) -> Iterator[Hit]:
     """The file was read from a cluster; a create with them is refused, or meets another object."""
     metadata = engine.root.get("metadata")
     for name, item in metadata.own_entries() if metadata else ():
-        if name in _WRITTEN_BY_SERVER or (name == "finalizers" and "chaosengine.litmuschaos.io" in _texts(item)):
-            yield Hit(item, f"metadata.{name} is written by the cluster, not by you", "remove it", item.remove())
+        own = [each for each in item.values() if name == "finalizers" and each.value.startswith(_FINALIZER)]
+        found = own[0] if own and len(item.values()) > len(own) else item if own else None
+        if name in _WRITTEN_BY_SERVER or found:
+            place = found or item
+            yield Hit(place, f"metadata.{name} is written by the cluster, not by you", "remove it", place.remove())
 
 
-@engine_rule("engine-stopped", ERROR, "An engine that is created stopped", f"{_OPERATOR}; seen: no status, no event")
+@engine_rule(
+    "engine-stopped",
+    ERROR,
+    "An engine that is created stopped",
+    f"{_OPERATOR}; seen: no status, no event",
+    of_whole=True,
+)
 def engine_stopped(engine: Engine) -> Iterator[Hit]:
     """Also what a completed engine looks like when it is read from a cluster."""
     state = engine.root.get("spec", "engineState")
@@ -212,7 +242,11 @@ def engine_stopped(engine: Engine) -> Iterator[Hit]:
 
 
 @engine_rule(
-    "account-missing", ERROR, "No service account", "chaos-operator 3.18.0: must exist in the engine's namespace"
+    "account-missing",
+    ERROR,
+    "No service account",
+    "chaos-operator 3.18.0: must exist in the engine's namespace",
+    of_whole=True,
 )
 def account_missing(engine: Engine) -> Iterator[Hit]:
     """The runner cannot be created, and the engine stays initialized for ever."""
@@ -232,7 +266,7 @@ def grace_missing(engine: Engine) -> Iterator[Hit]:
     grace = engine.root.get("spec", "terminationGracePeriodSeconds")
     spec = engine.root.get("spec")
     reverts = any(experiment.fault is None or experiment.fault.helper for experiment in engine.experiments)
-    if grace is None and spec and reverts:
+    if grace is None and spec and reverts and not engine.is_patch:
         yield Hit(
             spec,
             "spec.terminationGracePeriodSeconds is missing; an abort gives helper pods 0 s, and the fault may stay",
@@ -248,11 +282,24 @@ def grace_missing(engine: Engine) -> Iterator[Hit]:
         )
 
 
-@engine_rule("experiments-missing", ERROR, "An engine without experiments", _OPERATOR)
+@engine_rule("experiments-missing", ERROR, "An engine without experiments", _OPERATOR, of_whole=True)
 def experiments_missing(engine: Engine) -> Iterator[Hit]:
     """There is nothing to run."""
     if not engine.experiments and not engine.spec.is_open:
         yield Hit(engine.spec, "spec.experiments is missing or empty; nothing is run", "name a fault")
+
+
+@engine_rule("sidecar-idle", WARNING, "A sidecar that is never started", f"{_OPERATOR}: annotation sidecar/enabled")
+def sidecar_idle(engine: Engine) -> Iterator[Hit]:
+    """The operator starts it where an annotation of the engine says so."""
+    sidecar = engine.root.get("spec", "components", "sidecar")
+    enabled = engine.root.get("metadata", "annotations", "sidecar/enabled")
+    if sidecar and sidecar.values() and (enabled is None or enabled.value == "false"):
+        yield Hit(
+            sidecar,
+            "spec.components.sidecar is started only with the annotation sidecar/enabled, which is not there",
+            'add metadata.annotations: {sidecar/enabled: "true"}, or remove it',
+        )
 
 
 @engine_rule("experiment-twice", ERROR, "One experiment twice in an engine", "seen on chaos-operator 3.18.0")
@@ -303,7 +350,3 @@ def _has_a_rule(issue: Issue) -> bool:
 
 def _what(item: Item) -> str:
     return shown(item.value) if isinstance(item.node, yaml.ScalarNode) else item.type
-
-
-def _texts(item: Item) -> str:
-    return " ".join(each.value for each in item.values())

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from aftershock.chaos.lint.engine import Engine, Experiment
 from aftershock.chaos.lint.finding import shown
 from aftershock.chaos.lint.item import Item
-from aftershock.chaos.lint.registry import ERROR, WARNING, Hit, Probe, probe_rule
+from aftershock.chaos.lint.registry import ERROR, WARNING, Hit, Probe, experiment_rule, probe_rule
 from aftershock.chaos.lint.rules.document import retyped
 
 TYPES = ("promProbe", "httpProbe", "cmdProbe", "k8sProbe", "sloProbe")
@@ -20,6 +21,8 @@ _CRD = "CRD of the ChaosEngine, probe"
 _GO = "litmus-go 3.31.0, pkg/probe"
 _DURATION = re.compile(r"[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)")
 _PART = re.compile(r"([0-9.]+)(ns|us|µs|ms|s|m|h)")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -209,6 +212,31 @@ def probe_timeout_long(probe: Probe) -> Iterator[Hit]:
         yield Hit(item, f"probeTimeout={item.value} is as long as the fault ({length:g} s)", "make it a few seconds")
 
 
+@experiment_rule("probe-twice", ERROR, "Two probes of one name", f"{_GO}: verdicts by name")
+def probe_twice(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
+    """The verdict of the second is never seen."""
+    names = [probe.string("name") for probe in experiment.probes]
+    for index, probe in enumerate(experiment.probes):
+        place = probe.get("name")
+        if place and place.value and names[index] in names[:index]:
+            yield Hit(
+                place, f"{shown(place.value)} is the name of two probes; the second is never seen", "give it another"
+            )
+
+
+@experiment_rule("stop-ignored", ERROR, "stopOnFailure with a Litmus that does not stop", "litmuschaos/litmus#4991")
+def stop_ignored(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
+    """Before 3.24.0 the fault goes on, and only the log says why."""
+    image = experiment.item.get("spec", "components", "experimentImage")
+    version = re.search(r"/go-runner:v?([0-9]{1,4})\.([0-9]{1,4})\b", image.value) if image else None
+    if image is None or version is None or (int(version[1]), int(version[2])) >= (3, 24):
+        return
+    if any(probe.string("runProperties", "stopOnFailure") == "true" for probe in experiment.probes):
+        yield Hit(
+            image, f"{image.value[:80]} does not stop on a failed probe; 3.24.0 is the first", "take 3.25 or later"
+        )
+
+
 @probe_rule("comparator-type", ERROR, "comparator.type wrong, missing, or where it must not be", _CRD)
 def comparator_type(probe: Probe) -> Iterator[Hit]:
     """A cmdProbe must have it, a promProbe must not: it always compares numbers."""
@@ -253,14 +281,13 @@ def comparator(probe: Probe) -> Iterator[Hit]:
             yield Hit(
                 value, f"{value.path} is {value.type}; must be text", "put it in quotes", retyped(value, "string")
             )
-        elif value and not value.is_open and numeric and not _is_number(value.value):
-            yield Hit(
-                value,
-                f"{value.path}={shown(value.value)}: no number, so Litmus takes it for 0",
-                "give the number alone",
-            )
+        elif value:
+            yield from _operand(value, found.string("criteria"), _INTEGER if kind == "int" else _FLOAT, numeric)
     get = probe.item.get("httpProbe/inputs", "method", "get")
     yield from _criteria(get.get("criteria") if get else None, NUMERIC)
+    code = get.get("responseCode") if get else None
+    if get and code and code.type == "str":
+        yield from _operand(code, get.string("criteria"), _INTEGER, numeric=True)
 
 
 def seconds(text: str) -> float | None:
@@ -295,13 +322,27 @@ def _missing(item: Item, *names: str) -> Iterator[Hit]:
 
 
 def _criteria(item: Item | None, known: tuple[str, ...]) -> Iterator[Hit]:
-    if item and not item.is_open and item.value not in known:
+    """The code has both spellings of the first letter."""
+    if item and not item.is_open and f"{item.value[:1].lower()}{item.value[1:]}" not in known:
         yield Hit(item, f"{item.path}={shown(item.value)}: unknown to Litmus", f"give one of {' '.join(known)}")
 
 
-def _is_number(text: str) -> bool:
-    """One number, or several with commas for between and oneOf."""
-    return all(
-        re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", each.strip("[] "))
-        for each in text.split(",")
-    )
+def _operand(value: Item, criteria: str, number: re.Pattern[str], numeric: bool) -> Iterator[Hit]:
+    """What is compared with: one value, or several with commas and nothing else between them."""
+    if value.is_open:
+        return
+    parts = value.value.strip().split(",")
+    several = criteria.lower() in ("oneof", "between")
+    if several and len(parts) < 2:
+        yield Hit(
+            value, f"{value.path}={shown(value.value)}: {criteria} of one value is never true", "give two, as 1,5"
+        )
+    elif numeric and len(parts) > 1 and not several:
+        yield Hit(value, f"{value.path}={shown(value.value)}: several, which Litmus takes for 0", "give one number")
+    elif numeric and not all(number.fullmatch(part) for part in parts):
+        kind = "whole number" if number is _INTEGER else "number"
+        yield Hit(
+            value,
+            f"{value.path}={shown(value.value)}: no {kind}, so Litmus takes it for 0",
+            "give the numbers alone, as 1,5, without blanks or brackets" if several else f"give the {kind} alone",
+        )

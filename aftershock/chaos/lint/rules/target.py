@@ -114,7 +114,7 @@ def kind_job(engine: Engine) -> Iterator[Hit]:
             yield Hit(kind, f"{kind.path}='job': the operator's own CRD refuses it", "name the pods in selectors.pods")
 
 
-@engine_rule("appinfo-incomplete", ERROR, "appinfo with some of its three fields", TARGETS)
+@engine_rule("appinfo-incomplete", ERROR, "appinfo with some of its three fields", TARGETS, of_whole=True)
 def appinfo_incomplete(engine: Engine) -> Iterator[Hit]:
     """With one of label and kind the operator stops the engine at once, without a word."""
     given = engine.appinfo
@@ -128,7 +128,7 @@ def appinfo_incomplete(engine: Engine) -> Iterator[Hit]:
         )
 
 
-@engine_rule("appinfo-namespace-only", ERROR, "A target by namespace alone", TARGETS)
+@engine_rule("appinfo-namespace-only", ERROR, "A target by namespace alone", TARGETS, of_whole=True)
 def appinfo_namespace_only(engine: Engine) -> Iterator[Hit]:
     """Then any pod of the namespace may be hit."""
     place = engine.root.get("spec", "appinfo", "appns")
@@ -159,15 +159,44 @@ def selectors_choice(engine: Engine) -> Iterator[Hit]:
             )
 
 
-@experiment_rule("target-missing", ERROR, "A fault for pods without a target", TARGETS)
+@engine_rule("selectors-empty", ERROR, "Selectors that select nothing", TARGETS)
+def selectors_empty(engine: Engine) -> Iterator[Hit]:
+    """The operator stops the engine at once, without a word."""
+    for name in ("pods", "workloads"):
+        found = engine.root.get("spec", "selectors", name)
+        if found and found.type == "seq" and not found.values():
+            yield Hit(
+                found,
+                f"{found.path} is empty; Litmus stops at once, with no experiment and no event",
+                f"name {name}, or use spec.appinfo",
+            )
+
+
+@experiment_rule("target-second", ERROR, "A second target that is never hit", TARGETS)
+def target_second(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
+    """These faults take the first target only."""
+    workloads = engine.root.get("spec", "selectors", "workloads")
+    several = workloads.values() if workloads else []
+    if experiment.name in FIRST_LABEL_ONLY and len(several) > 1:
+        yield Hit(
+            several[1],
+            f"{several[1].path}: {experiment.name} hits the first of the workloads only",
+            "give each an engine of its own",
+        )
+
+
+@experiment_rule("target-missing", ERROR, "A fault for pods without a target", TARGETS, of_whole=True)
 def target_missing(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
     """No pod is found, and the result is an Error after some 20 s."""
     fault = experiment.fault
-    if not fault or fault.is_for_nodes or engine.appinfo or engine.selectors or experiment.is_set("TARGET_PODS"):
+    named = experiment.is_set("TARGET_PODS") and fault is not None and "TARGET_PODS" in fault.tunables
+    if not fault or fault.is_for_nodes or engine.appinfo or engine.selectors or named:
         return
     yield Hit(
         experiment.item.get("name") or experiment.item,
-        f"{experiment.name} has no target: neither appinfo nor selectors nor TARGET_PODS; it ends as Error",
+        f"{experiment.name} has no target: neither appinfo nor selectors"
+        + (" nor TARGET_PODS" if "TARGET_PODS" in fault.tunables else "")
+        + "; it ends as Error",
         "give spec.appinfo with appns, applabel and appkind",
     )
 
@@ -192,7 +221,7 @@ def target_by_name(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
         )
 
 
-@experiment_rule("node-missing", ERROR, "A fault for nodes without a node", NODES)
+@experiment_rule("node-missing", ERROR, "A fault for nodes without a node", NODES, of_whole=True)
 def node_missing(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
     """Litmus takes a random node of the cluster; the control plane's, perhaps."""
     fault = experiment.fault
@@ -207,7 +236,7 @@ def node_missing(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
     )
 
 
-@experiment_rule("node-of-a-pod", WARNING, "A node that depends on where a pod runs", NODES)
+@experiment_rule("node-of-a-pod", WARNING, "A node that depends on where a pod runs", NODES, of_whole=True)
 def node_of_a_pod(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
     """Whatever else runs on that node is hit as well."""
     fault = experiment.fault
@@ -222,7 +251,11 @@ def node_of_a_pod(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
 
 
 @experiment_rule(
-    "node-own", WARNING, "A node taken down under Litmus' own pods", "litmus docs, node-drain, kubelet-service-kill"
+    "node-own",
+    WARNING,
+    "A node taken down under Litmus' own pods",
+    "litmus docs, node-drain, kubelet-service-kill",
+    of_whole=True,
 )
 def node_own(engine: Engine, experiment: Experiment) -> Iterator[Hit]:
     """Runner and experiment have to live to put the node right again."""

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from aftershock.chaos.lint.linter import examine, lint, mend
+from aftershock.errors import EngineError
 
 ENGINE = """\
 apiVersion: litmuschaos.io/v1alpha1
@@ -122,3 +123,107 @@ def test_a_script_that_is_no_yaml_gets_one_warning() -> None:
     (finding,) = lint(text, "flow.yaml")
     assert (finding.rule, finding.severity) == ("embedded-yaml", "warning")
     assert "args[0] seems to hold a ChaosEngine" in finding.what
+
+
+REFERENCES = """\
+kind: List
+apiVersion: v1
+items:
+- kind: Event
+  apiVersion: v1
+  involvedObject: {apiVersion: litmuschaos.io/v1alpha1, kind: ChaosEngine, name: x, namespace: y, uid: z}
+- kind: Pod
+  apiVersion: v1
+  metadata:
+    ownerReferences:
+    - {apiVersion: litmuschaos.io/v1alpha1, kind: ChaosEngine, name: x, uid: z}
+"""
+
+
+def test_what_only_names_an_engine_is_none() -> None:
+    report = examine(REFERENCES, "dump.yaml")
+    assert (report.engines, report.findings) == (0, ())
+
+
+PATCH = """\
+apiVersion: litmuschaos.io/v1alpha1
+kind: ChaosEngine
+metadata: {name: x}
+spec: {SPEC}
+"""
+KUSTOMIZATION = """\
+patches:
+- target: {kind: ChaosEngine}
+  patch: |-
+PATCH
+patchesStrategicMerge:
+- |
+PATCH
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "rules"),
+    [
+        ("engineState: stop", []),
+        ("appinfo: {applabel: app=y}", []),
+        ("terminationGracePeriodSeconds: 60", []),
+        ("appinfo: {applabel: 'app=y,tier=z'}", ["label-comma"]),
+        ("experimentz: []", ["field-unknown"]),
+    ],
+)
+def test_a_patch_may_leave_out_what_it_does_not_change(spec: str, rules: list[str]) -> None:
+    patch = PATCH.replace("SPEC", spec)
+    assert [finding.rule for finding in lint(patch, "patch.yaml")] == rules
+    whole = KUSTOMIZATION.replace("PATCH", indent(patch, "    ").rstrip())
+    report = examine(whole, "kustomization.yaml")
+    assert report.engines == 2
+    assert [finding.rule for finding in report.findings] == rules * 2
+
+
+def test_a_patch_with_experiments_is_still_one_where_the_file_says_so() -> None:
+    spec = 'experiments: [{name: pod-delete, spec: {components: {env: [{name: FORCE, value: "true"}]}}}]'
+    whole = KUSTOMIZATION.replace("PATCH", indent(PATCH.replace("SPEC", spec), "    ").rstrip())
+    assert lint(whole, "kustomization.yaml") == []
+    assert lint(PATCH.replace("SPEC", spec), "engine.yaml")
+
+
+HELM = """\
+{{- if .Values.chaos.enabled }}
+{{/* one engine for each { target } */}}
+{{- $name := .Release.Name }}
+apiVersion: litmuschaos.io/v1alpha1
+kind: ChaosEngine
+metadata:
+  name: {{ $name }}-chaos
+spec:
+  appinfo:
+    appns: {{ .Values.ns | default "n" }}
+    applabel: "app={{ .Values.app | default "x" }}"
+    appkind: Deployment
+  chaosServiceAccount: chaos
+  experiments:
+    - name: pod-delete
+      spec: {components: {env: [{name: TOTAL_CHAOS_DURATION, value: {{ .Values.seconds | quote }}}]}}
+{{- end }}
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_helm_template_with_plain_conditions_is_read(newline: str) -> None:
+    text = HELM.replace("\n", newline)
+    (finding,) = lint(text, "chart.yaml")
+    assert (finding.rule, finding.line) == ("kind-case", 12)
+    assert mend(text, "chart.yaml").text == text.replace("Deployment", "deployment")
+
+
+@pytest.mark.parametrize("line", ["{{- else }}", "{{- toYaml .Values.env | nindent 12 }}"])
+def test_a_helm_template_that_prints_lines_gets_the_advice_that_helps(line: str) -> None:
+    text = HELM.replace("  chaosServiceAccount", f"{line}\n  chaosServiceAccount")
+    with pytest.raises(EngineError, match="looks like a Helm template; lint what `helm template` prints"):
+        lint(text, "chart.yaml")
+
+
+def test_delimiters_in_strings_are_no_expression() -> None:
+    text = 'delims: {left: "{{", right: "}}", kind: "x"}\n---\n' + PATCH.replace("SPEC", "engineState: Stop")
+    assert [finding.rule for finding in lint(text, "mine.yaml")] == ["field-value"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aftershock.chaos.lint.files import run_lint
-from aftershock.errors import ExitCode
+from aftershock.errors import ExitCode, InputError
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*.yaml"))
 """What the templates render to, as test_render holds it."""
@@ -40,7 +40,8 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_what_our_templates_render_to_is_clean(path: Path) -> None:
-    assert run_lint([path]) == ("1 file, 1 ChaosEngine: 0 errors, 0 warnings", ExitCode.PASS)
+    confirmed = "; 1 ignored" if path.stem == "pod-network-partition" else ""  # a full outage
+    assert run_lint([path]) == (f"1 file, 1 ChaosEngine: 0 errors, 0 warnings{confirmed}", ExitCode.PASS)
 
 
 def test_an_error_is_one_line_and_fails(file: Path) -> None:
@@ -57,6 +58,35 @@ def test_a_warning_does_not_fail(file: Path) -> None:
     text, code = run_lint([file])
     assert "mine.yaml:6: warning field-unknown:" in text
     assert code == ExitCode.PASS
+
+
+def test_what_is_meant_is_passed_over_by_a_comment(file: Path) -> None:
+    lines = ERROR.splitlines(keepends=True)
+    at = next(index for index, line in enumerate(lines) if "Deployment" in line)
+    same = "".join(
+        [*lines[:at], lines[at].replace("\n", "  # aftershock: ignore label-set, kind-case: ours\n"), *lines[at + 1 :]]
+    )
+    above = "".join([*lines[:at], "  # aftershock: ignore kind-case\n", *lines[at:]])
+    for text in (same, above, above.replace("\n", "\r\n")):
+        file.write_bytes(text.encode())
+        assert run_lint([file], fix=True) == ("1 file, 1 ChaosEngine: 0 errors, 0 warnings; 1 ignored", ExitCode.PASS)
+        assert file.read_bytes() == text.encode(), "what is meant is not mended"
+    for other in (
+        same.replace("kind-case", "kind-job"),
+        above.replace("  # a", "  x: 1 # a"),
+        "#\n" + above.replace("case\n", "case\n\n"),
+    ):
+        file.write_text(other, encoding="utf-8")
+        assert "kind-case" in run_lint([file])[0].split("\n")[0] + run_lint([file])[0].split("\n")[1]
+
+
+def test_what_is_meant_everywhere_is_passed_over_by_its_name(file: Path) -> None:
+    assert run_lint([file], ignored=["kind-case"])[1] == ExitCode.PASS
+    assert json.loads(run_lint([file], output="json", ignored=["kind-case"])[0])["ignored"] == 1
+    with pytest.raises(
+        InputError, match=r"rule 'kind-csae' is unknown; did you mean kind-case\? `aftershock lint --rules`"
+    ):
+        run_lint([file], ignored=["kind-csae"])
 
 
 def test_fix_writes_the_file_and_says_what_it_did(file: Path) -> None:
@@ -110,6 +140,14 @@ def test_what_cannot_be_read_does_not_hide_the_rest(file: Path, tmp_path: Path) 
     assert lines[3].startswith(f"{tmp_path / 'open.yaml'}:1: not YAML (")
     assert "kind-case" in lines[4]
     assert lines[5].endswith("; 4 could not be read")
+    assert code == ExitCode.BAD_INPUT
+
+
+def test_a_file_with_nothing_in_it_was_read_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "empty.yaml"
+    path.touch()
+    text, code = run_lint([path])
+    assert text.splitlines()[-1] == "1 file, 0 ChaosEngines: 0 errors, 0 warnings"
     assert code == ExitCode.BAD_INPUT
 
 

@@ -80,6 +80,34 @@ def test_a_quotient_or_quantile_of_nothing_is_nan(query: str) -> None:
     assert not may_be_nan(f"({query}) >= 0 or vector(0)")
 
 
+BY_ZERO = [
+    "sum(a) / 0",
+    "sum(a) / clamp_min(sum(b), 0)",
+    "sum(a) / clamp_min(sum(b), c)",
+    "sum(a) / 60 / sum(b)",
+    "sum(a) / clamp_max(sum(b), 1)",
+    "sum(a) / (sum(b) + 1)",
+    "sum(a) / clamp_min",
+]
+NEVER_NAN = [
+    "sum(container_memory_bytes) / 1024",
+    "sum(rate(a[1m])) / 60 * 100",
+    "sum(a) / (60 * 60)",
+    "sum(a) / clamp_min(sum(rate(b[1m])), 1)",
+    "sum(a) % 60",
+]
+
+
+@pytest.mark.parametrize("query", BY_ZERO)
+def test_a_quotient_by_what_may_be_zero_is_nan(query: str) -> None:
+    assert may_be_nan(query)
+
+
+@pytest.mark.parametrize("query", NEVER_NAN)
+def test_a_quotient_by_a_number_is_not(query: str) -> None:
+    assert not may_be_nan(query)
+
+
 @pytest.mark.parametrize("query", ["sum(a)", "sum(a{path='/v1'})", "max(a) - min(a)"])
 def test_sums_and_slashes_in_labels_are_not(query: str) -> None:
     assert not may_be_nan(query)

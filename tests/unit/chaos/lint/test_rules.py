@@ -125,13 +125,17 @@ NETWORK = one(
     "SOCKET_PATH=/run/containerd/containerd.sock",
 )
 IO = one("pod-io-stress", DURATION, 'FILESYSTEM_UTILIZATION_PERCENTAGE="10"', 'FILESYSTEM_UTILIZATION_BYTES=""')
-LOSS = one("pod-network-loss", DURATION, 'NETWORK_PACKET_LOSS_PERCENTAGE="30"')
+LOSS = one("pod-network-loss", DURATION, 'NETWORK_PACKET_LOSS_PERCENTAGE="10"')
 TAINT = one("node-taint", DURATION, 'TARGET_NODE="worker-1"', "TAINTS=chaos=true:NoSchedule", spec=AWAY).replace(
     APPINFO, RUNNER
 )
 DNS = one("pod-dns-error", DURATION, """TARGET_HOSTNAMES='["model-server"]'""")
 SCALE = one("pod-autoscaler", DURATION, 'REPLICA_COUNT="3"')
-GOOD = (POD, NODE, DRAIN, HTTP, NETWORK, IO, LOSS, TAINT, DNS, SCALE)
+RATE = one("pod-network-rate-limit", DURATION, 'NETWORK_BANDWIDTH="1mbit"')
+PARTITION = one("pod-network-partition", DURATION, "POLICY_TYPES=egress")
+SPOOF = one("pod-dns-spoof", DURATION, """SPOOF_MAP='{"a": "b"}'""")
+KILL = one("container-kill", DURATION, "SIGNAL=SIGKILL", 'CHAOS_INTERVAL="10"')
+GOOD = (POD, NODE, DRAIN, HTTP, NETWORK, IO, LOSS, TAINT, DNS, SCALE, RATE, PARTITION, SPOOF, KILL)
 
 
 @dataclass(frozen=True)
@@ -340,6 +344,12 @@ CASES = [
     Case("tunable-json", DNS, """'["model-server"]'""", f"model-server  {HERE}"),
     Case("runtime-socket", NETWORK, "/run/containerd/containerd.sock", f"/var/run/docker.sock  {HERE}"),
     Case(
+        "runtime-socket",
+        NETWORK,
+        "value: containerd\n            - name: SOCKET_PATH\n              value: /run/containerd/containerd.sock\n",
+        f"value: crio  {HERE}\n",
+    ),
+    Case(
         "http-port",
         HTTP,
         "env:\n" + env(DURATION, 'TARGET_SERVICE_PORT="8000"'),
@@ -352,7 +362,33 @@ CASES = [
         HTTP[HTTP.index("env:") :].replace("503", "").replace("env:", f"env:  {HERE}"),
     ),
     Case("sizes-both", IO, '_BYTES\n              value: ""', f'_BYTES\n              value: "1"  {HERE}'),
-    Case("memory-sizes", NODE, '_MEBIBYTES\n              value: "0"', f'_MEBIBYTES\n              value: ""  {HERE}'),
+    Case(
+        "sizes-both",
+        IO,
+        env('FILESYSTEM_UTILIZATION_PERCENTAGE="10"', 'FILESYSTEM_UTILIZATION_BYTES=""'),
+        env(f'FILESYSTEM_UTILIZATION_BYTES="5"  {HERE}'),
+    ),
+    Case(
+        "sizes-both",
+        IO,
+        '"10"\n            - name: FILESYSTEM_UTILIZATION_BYTES\n              value: ""',
+        f'""\n            - name: FILESYSTEM_UTILIZATION_BYTES\n              value: "5"  {HERE}',
+    ),
+    Case(
+        "memory-sizes", NODE, '_PERCENTAGE\n              value: "50"', f'_PERCENTAGE\n              value: ""  {HERE}'
+    ),
+    Case(
+        "memory-sizes",
+        NODE,
+        NODE[NODE.index("env:") :],
+        f"env:  {HERE}\n" + env(DURATION, 'TARGET_NODES="worker-1"', 'MEMORY_CONSUMPTION_MEBIBYTES="9"'),
+    ),
+    Case(
+        "memory-sizes",
+        NODE,
+        env('MEMORY_CONSUMPTION_PERCENTAGE="50"', 'MEMORY_CONSUMPTION_MEBIBYTES="0"'),
+        env(f'MEMORY_CONSUMPTION_PERCENTAGE="0"  {HERE}'),
+    ),
     Case("memory-sizes", NODE, '_MEBIBYTES\n              value: "0"', f'_MEBIBYTES\n              value: "9"  {HERE}'),
     Case(
         "taint-missing",
@@ -364,7 +400,147 @@ CASES = [
         "health-check-overridden", POD, "  terminationGrace", f"  defaultHealthCheck: true  {HERE}\n  terminationGrace"
     ),
     Case("status-check-short", POD, "timeout: 300", f"timeout: 8  {HERE}"),
-    Case("scrape-cut", LOSS, '"30"', f'"100"  {HERE}'),
+    Case("scrape-cut", LOSS, '"10"', f'"100"  {HERE}'),
+    Case("scrape-cut", LOSS, '"10"', f'"30"  {HERE}'),
+    Case("scrape-cut", LOSS, '"10"', f'"5-90"  {HERE}'),
+    Case("scrape-cut", NETWORK, '"200"', f'"60000"  {HERE}'),
+    Case("scrape-cut", RATE, '"1mbit"', f'"1kbit"  {HERE}'),
+    Case("scrape-cut", PARTITION, "value: egress", f"value: ingress  {HERE}"),
+    Case("status-check-half", POD, "Timeouts:\n            delay: 2\n", f"Timeouts:  {HERE}\n"),
+    Case(
+        "status-check-half",
+        POD,
+        "Timeouts:\n            delay: 2\n            timeout: 300\n",
+        f"Timeouts:  {HERE}\n            delay: 2\n",
+    ),
+    Case("status-check-half", POD, "delay: 2", f"delay: 0  {HERE}"),
+    Case("status-check-half", POD, "timeout: 300", f"timeout: 0  {HERE}"),
+    Case("replicas-missing", SCALE, "env:\n" + env(DURATION, 'REPLICA_COUNT="3"'), f"env:  {HERE}\n" + env(DURATION)),
+    Case("tunable-bounds", SCALE, '"3"', f'"0"  {HERE}'),
+    Case("map-empty", SPOOF, '\'{"a": "b"}\'', f"'{{}}'  {HERE}"),
+    Case(
+        "map-empty",
+        SPOOF,
+        SPOOF[SPOOF.index("env:") :],
+        SPOOF[SPOOF.index("env:") :].replace("env:", f"env:  {HERE}").replace("SPOOF_MAP", "TARGET_CONTAINER"),
+    ),
+    Case(
+        "proxy-port",
+        HTTP,
+        'value: "503"',
+        f'value: "503"\n            - name: PROXY_PORT\n              value: "8000"  {HERE}',
+    ),
+    Case("proxy-port", HTTP, '"8000"', f'"20000"  {HERE}'),
+    Case(
+        "body-shell",
+        HTTP,
+        'value: "503"',
+        f'value: "503"\n            - name: RESPONSE_BODY\n              value: a $(id)  {HERE}',
+    ),
+    Case("taint-of-others", TAINT, "chaos=true", f"nvidia.com/gpu=present:NoSchedule  {HERE} #"),
+    Case("tunable-shape", TAINT, "chaos=true:NoSchedule", f"chaos  {HERE}"),
+    Case(
+        "tunable-shape",
+        NETWORK,
+        'value: "200"',
+        f'value: "200"\n            - name: SOURCE_PORTS\n              value: 8000-8010  {HERE}',
+    ),
+    Case(
+        "tunable-shape",
+        NETWORK,
+        'value: "200"',
+        f'value: "200"\n            - name: DESTINATION_IPS\n              value: 10.0.0.0/33  {HERE}',
+    ),
+    Case("tunable-shape", RATE, '"1mbit"', f'"1 MB/s"  {HERE}'),
+    Case(
+        "tunable-shape",
+        POD,
+        'value: "50"',
+        f'value: "50"\n            - name: INSTANCE_ID\n              value: Run_1  {HERE}',
+    ),
+    Case("tunable-choice", KILL, "SIGKILL", f"KILL  {HERE}"),
+    Case("tunable-choice", HTTP, '"503"', f'"500, 503"  {HERE}'),
+    Case("tunable-number", POD, 'value: "50"', f'value: "33.3"  {HERE}'),
+    Case(
+        "tunable-number",
+        POD,
+        'PODS_AFFECTED_PERC\n              value: "50"',
+        f'CHAOS_INTERVAL\n              value: "5-10"  {HERE}',
+    ),
+    Case(
+        "tunable-number",
+        POD,
+        'PODS_AFFECTED_PERC\n              value: "50"',
+        f'CHAOS_INTERVAL\n              value: "0.5"  {HERE}',
+    ),
+    Case("tunable-number", KILL, 'value: "10"', f'value: "5-10"  {HERE}'),
+    Case("tunable-range", POD, 'value: "50"', f'value: "80-20"  {HERE}'),
+    Case(
+        "tunable-range",
+        one("pod-delete", DURATION, "RANDOMNESS='true'", "CHAOS_INTERVAL='5-10'"),
+        "'5-10'",
+        f"'10-10'  {HERE}",
+    ),
+    Case(
+        "pods-gone",
+        POD,
+        'value: "50"',
+        f'value: "50"\n            - name: TARGET_PODS\n              value: vllm-abc-def  {HERE}',
+    ),
+    Case(
+        "selectors-empty",
+        POD.replace("PODS_AFFECTED_PERC", "NODE_LABEL").replace(APPINFO, PODS.format(here="")),
+        PODS.format(here=""),
+        f"  selectors:\n    pods: []  {HERE}\n",
+    ),
+    Case(
+        "target-second",
+        PARTITION.replace(APPINFO, WORKLOADS.format(here="").replace("names: model-server", "labels: a=b")),
+        "        labels: a=b\n",
+        f"        labels: a=b\n      - namespace: other  {HERE}\n        kind: deployment\n        labels: a=b\n",
+    ),
+    Case(
+        "target-missing",
+        PARTITION,
+        APPINFO + PARTITION[PARTITION.index("  chaosServiceAccount") : PARTITION.index("\n      spec:")],
+        PARTITION[PARTITION.index("  chaosServiceAccount") : PARTITION.index("\n      spec:")] + f"  {HERE}",
+    ),
+    Case("api-version", POD, "v1alpha1", f"v1beta1  {HERE}"),
+    Case("api-version", POD, "apiVersion: litmuschaos.io/v1alpha1\nkind: ChaosEngine", f"kind: ChaosEngine  {HERE}"),
+    Case("name-long", POD, "bring-your-own", f"vllm-  {HERE}"),
+    Case("name-long", POD, "bring-your-own", f"a..b  {HERE}"),
+    Case("sidecar-idle", POD, "  engineState", f"  components:\n    sidecar:  {HERE}\n      - image: x\n  engineState"),
+    Case("probe-twice", POD, "name: replicas", f"name: errors  {HERE}"),
+    Case(
+        "stop-ignored",
+        POD,
+        "          env:",
+        f"          experimentImage: litmuschaos/go-runner:3.18.0  {HERE}\n          env:",
+    ),
+    Case("env-not-string", POD, 'value: "60"', f"value: 6e1  {HERE}"),
+    Case(
+        "comparator",
+        POD,
+        'criteria: ">="\n                value: "1"',
+        f'criteria: ">="\n                value: "0.5"  {HERE}',
+    ),
+    Case("comparator", POD, 'value: "0.1"', f'value: "1,000"  {HERE}'),
+    Case("comparator", POD, '"<="\n                value: "0.1"', f'between\n                value: "1, 5"  {HERE}'),
+    Case("comparator", POD, '"<="\n                value: "0.1"', f'between\n                value: "[1,5]"  {HERE}'),
+    Case("comparator", POD, '"<="\n                value: "0.1"', f'oneOf\n                value: "5"  {HERE}'),
+    Case("comparator", POD, 'responseCode: "200"', f'responseCode: "2xx"  {HERE}'),
+    Case(
+        "query-quotes",
+        POD,
+        "query: sum(rate(http_requests_total{code='500'}[1m]))",
+        f"query: 'sum(rate(x{{ns=\"{{{{workflow.parameters.ns}}}}\"}}[1m]))'  {HERE}",
+    ),
+    Case(
+        "query-shell",
+        POD,
+        "query: sum(rate(http_requests_total{code='500'}[1m]))",
+        f"query: sum(rate(x{{ns='{{{{ns}}}}',a='$b'}}[1m]))  {HERE}",
+    ),
     Case(
         "node-own",
         DRAIN,
@@ -441,8 +617,11 @@ CASES = [
         part(POD, "promProbe/inputs:", "              comparator"),
         f"promProbe/inputs:  {HERE}\n              endpoint: http://prometheus.monitoring.svc:9090\n",
     ),
+    Case("query-missing", POD, "sum(rate(http_requests_total{code='500'}[1m]))", f"' '  {HERE}"),
     Case("query-quotes", POD, "{code='500'}[1m]))", f'{{code="500"}}[1m]))  {HERE}'),
-    Case("query-shell", POD, "code='500'}[1m]))", f"code=~'5..$'}}[1m]))  {HERE}"),
+    Case("query-shell", POD, "code='500'}[1m]))", f"code=~'5$code'}}[1m]))  {HERE}"),
+    Case("query-shell", POD, "code='500'}[1m]))", f"code=~'5\\\\d'}}[1m]))  {HERE}"),
+    Case("query-endpoint", POD, "monitoring.svc:9090", f"monitoring.svc:9090/;id  {HERE}"),
     Case("query-many", POD, "sum(rate(http_requests_total{code='500'}[1m]))", f"rate(http_requests_total[1m])  {HERE}"),
     Case(
         "query-nan",
@@ -471,6 +650,83 @@ def test_a_rule_finds_its_hazard_where_it_is_and_nowhere_else(case: Case) -> Non
     assert [finding.line for finding in found] == expected
     assert of_rule(case.good, case.rule) == []
     assert all(finding.severity is RULES[case.rule].severity for finding in found)
+
+
+FINE = {
+    "criteria": (POD, 'criteria: ">="\n                value: "1"', 'criteria: OneOf\n                value: "1,2"'),
+    "criteria of text": (
+        POD,
+        'type: int\n                criteria: ">="',
+        "type: string\n                criteria: Contains",
+    ),
+    "sequence": (POD, 'PODS_AFFECTED_PERC\n              value: "50"', "SEQUENCE\n              value: Serial"),
+    "policy types": (PARTITION, "value: egress", "value: Egress"),
+    "signal of docker": (
+        KILL,
+        "value: SIGKILL",
+        "value: KILL\n            - {name: CONTAINER_RUNTIME, value: docker}\n"
+        "            - {name: SOCKET_PATH, value: /var/run/docker.sock}",
+    ),
+    "number with a sign": (POD, '"60"', '"+60"'),
+    "long number": (POD, "PODS_AFFECTED_PERC\n", "INSTANCE_ID\n"),
+    "share of memory alone": (NODE, env('MEMORY_CONSUMPTION_MEBIBYTES="0"'), ""),
+    "share of memory and an empty size": (
+        NODE,
+        '_MEBIBYTES\n              value: "0"',
+        '_MEBIBYTES\n              value: ""',
+    ),
+    "size of files with a 0": (
+        IO,
+        '"10"\n            - name: FILESYSTEM_UTILIZATION_BYTES\n              value: ""',
+        '"0"\n            - name: FILESYSTEM_UTILIZATION_BYTES\n              value: "5"',
+    ),
+    "random interval": (
+        POD,
+        'PODS_AFFECTED_PERC\n              value: "50"',
+        'CHAOS_INTERVAL\n              value: "5-10"\n            - {name: RANDOMNESS, value: "true"}',
+    ),
+    "part of a percent": (LOSS, '"10"', '"0.5"'),
+    "both timeouts 0": (POD, "delay: 2\n            timeout: 300", "delay: 0\n            timeout: 0"),
+    "pods of a StatefulSet": (
+        POD,
+        'PODS_AFFECTED_PERC\n              value: "50"',
+        "TARGET_PODS\n              value: a-0,a-1",
+    ),
+    "names of pods, once": (
+        POD,
+        'PODS_AFFECTED_PERC\n              value: "50"',
+        'TARGET_PODS\n              value: vllm-abc-def\n            - {name: CHAOS_INTERVAL, value: "60"}',
+    ),
+    "end of an expression": (POD, "code='500'", "code=~'5..$'"),
+    "addresses with ports": (
+        NETWORK,
+        "CONTAINER_RUNTIME\n              value: containerd",
+        "DESTINATION_IPS\n              value: 10.0.0.1|80|443,fd00::/64",
+    ),
+    "all ports but one": (
+        NETWORK,
+        "CONTAINER_RUNTIME\n              value: containerd",
+        'SOURCE_PORTS\n              value: "!22"',
+    ),
+    "type of the DNS fault": (DNS, env(DURATION), env(DURATION, "CHAOS_TYPE=error")),
+    "name of which more is made": (POD, "  name: bring-your-own", "  generateName: vllm-"),
+    "sidecar that is started": (
+        POD,
+        "  namespace: inference\nspec:\n",
+        "  namespace: inference\n  annotations: {sidecar/enabled: 'true'}\nspec:\n"
+        "  components: {sidecar: [{image: x}]}\n",
+    ),
+    "ratio by a number": (POD, "sum(rate(http_requests_total{code='500'}[1m]))", "sum(rate(a[1m])) / 60 * 100"),
+    "expression with a string": (POD, "appns: inference", 'appns: {{ .Values.ns | default "n" }}'),
+    "expression of sprig": (POD, "app=model-server", '{{=sprig.default("x", a)}}'),
+    "expression with both quotes": (POD, "app=model-server", '"app={{ .Values.app | default "x" }}"'),
+}
+
+
+@pytest.mark.parametrize(("good", "old", "new"), FINE.values(), ids=FINE)
+def test_what_litmus_takes_has_no_findings(good: str, old: str, new: str) -> None:
+    assert good.count(old) == 1, "the case does not change its engine"
+    assert [finding.line_text() for finding in lint(good.replace(old, new), "mine.yaml")] == []
 
 
 def test_every_rule_has_a_case() -> None:

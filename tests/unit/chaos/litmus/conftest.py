@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,6 +20,22 @@ def clock() -> Iterator[ReplayClock]:
     clock = ReplayClock()
     yield clock
     clock.close()
+
+
+@pytest.fixture
+def flowing(clock: ReplayClock) -> Iterator[ReplayClock]:
+    """Time that passes, a thousand times as fast as it should."""
+    done = threading.Event()
+
+    def flow() -> None:
+        while not done.wait(0.001):
+            clock.advance(clock.seconds + 1)
+
+    thread = threading.Thread(target=flow)
+    thread.start()
+    yield clock
+    done.set()
+    thread.join()
 
 
 @pytest.fixture

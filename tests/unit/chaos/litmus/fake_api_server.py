@@ -54,7 +54,21 @@ class FakeApiServer:
     """(verb, resource) that access reviews refuse."""
     refusals: dict[tuple[str, str], int] = field(default_factory=dict)
     """(method, plural) -> status with which it is refused."""
-    on_create: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    error: Callable[[int], dict[str, Any]] = lambda code: {
+        "kind": "Status",
+        "code": code,
+        "message": f"refused with {code}",
+    }
+    """Body of a refusal."""
+    on_authorization: Callable[[str | None], bool] | None = None
+    """Told each Authorization header; what it does not accept is refused with 401."""
+    on_request: Callable[[str, str, str], int | None] | None = None
+    """Told method, plural and name; a status that it returns is what the request is refused with."""
+    on_log: Callable[[str, str], str] | None = None
+    """Told pod and container; what its log is now."""
+    on_create: Callable[[dict[str, Any]], dict[str, Any] | int] | None = None
+    """A status in place of the object it returns is what the request is refused with, whatever it has done."""
+    on_start: Callable[[dict[str, Any]], None] | None = None
     on_stop: Callable[[], None] | None = None
     on_delete: Callable[[dict[str, Any]], None] | None = None
     url: str = ""
@@ -126,11 +140,14 @@ class _Handler(BaseHTTPRequestHandler):
         plural, name, sub = self._what(url.path)
         if refused := self.state.refusals.get(("GET", plural)):
             self._refuse(refused)
+        elif url.path == "/version":
+            self._answer(200, {"gitVersion": "v1.36.2"})
         elif url.path == "/apis/litmuschaos.io/v1alpha1":
             names = ["chaosengines", "chaosresults", "chaosexperiments"]
             self._answer(200, {"kind": "APIResourceList", "resources": [{"name": each} for each in names]})
         elif sub == "log":
-            self._text(f"log of {name}\n")
+            log = self.state.on_log(name, query["container"]) if self.state.on_log else f"log of {name}\n"
+            self._text(log)
         elif name:
             found = self.state.find(plural, name)
             self._answer(200, found) if found else self._refuse(404)
@@ -160,7 +177,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(409)
         else:
             assert self.state.on_create
-            self._answer(201, self.state.on_create(body))
+            created = self.state.on_create(body)
+            self._refuse(created) if isinstance(created, int) else self._answer(201, created)
 
     def do_PATCH(self) -> None:
         if self._is_down():
@@ -173,9 +191,12 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             self._refuse(404)
         else:
-            if self.state.on_stop:
+            wanted = body["spec"]["engineState"]
+            if wanted == "stop" and self.state.on_stop:
                 self.state.on_stop()
-            self._answer(200, found)
+            if wanted == "active" and self.state.on_start:
+                self.state.on_start(found)
+            self._answer(200, self.state.find(plural, name) or found)
 
     def do_DELETE(self) -> None:
         if self._is_down():
@@ -200,7 +221,7 @@ class _Handler(BaseHTTPRequestHandler):
         if match is None:
             return "", "", ""
         if match["plural"] is None and match["namespace"] is None:
-            return "v1alpha1", "", ""
+            return path.rpartition("/")[2], "", ""
         if match["plural"] is None:
             return "namespaces", match["namespace"] or "", ""
         return match["plural"], match["name"] or "", match["sub"] or ""
@@ -208,13 +229,23 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_down(self) -> bool:
         if self.state.down:
             self.close_connection = True
+        elif self.state.on_authorization and not self.state.on_authorization(self.headers["Authorization"]):
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            self._refuse(401)
+            return True
+        elif self.state.on_request:
+            plural, name, _ = self._what(urlsplit(self.path).path)
+            if refused := self.state.on_request(self.command, plural, name):
+                self.rfile.read(int(self.headers["Content-Length"] or 0))
+                self._refuse(refused)
+                return True
         return self.state.down
 
     def _body(self) -> Any:
         return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
 
     def _refuse(self, code: int) -> None:
-        self._answer(code, {"kind": "Status", "code": code, "message": f"refused with {code}"})
+        self._answer(code, self.state.error(code))
 
     def _answer(self, code: int, document: Any) -> None:
         self._text(json.dumps(document), code, "application/json")

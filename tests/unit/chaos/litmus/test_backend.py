@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from aftershock.chaos.litmus.kinds import ENGINES
 from aftershock.errors import ChaosError
 
 from .fake_api_server import FakeApiServer
-from .replay import Replay
+from .replay import Replay, ReplayClock
 from .test_recordings import engine_of
 
 
@@ -30,7 +31,7 @@ def run(replay: Replay, cluster: Cluster, **options: Any) -> ChaosOutcome:
 def test_the_engine_is_created_strictly_and_marked_as_ours(
     replay: Callable[[str], Replay], cluster: Cluster, server: FakeApiServer
 ) -> None:
-    run(replay("delete-after-completed"), cluster)
+    assert run(replay("delete-after-completed"), cluster).stop_verified_at is None
     method, path, body = server.requests[0]
     assert (method, path.partition("?")[2]) == ("POST", "fieldValidation=Strict")
     assert body["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "aftershock"
@@ -45,11 +46,30 @@ def test_a_stop_is_a_merge_patch_of_this_very_engine(
     played = replay("abort-by-patch")
     played.user_stops = True
     outcome = run(played, cluster)
-    patches = [body for method, _, body in server.requests if method == "PATCH"]
+    started, *patches = [body for method, _, body in server.requests if method == "PATCH"]
+    assert started["spec"] == {"engineState": "active"}
     uid = outcome.result["metadata"]["labels"]["chaosUID"]
     assert patches
     assert all(patch == {"metadata": {"uid": uid}, "spec": {"engineState": "stop"}} for patch in patches)
     assert any("the stop was verified after" in sentence for sentence in outcome.evidence)
+
+
+def test_a_stop_is_verified_before_the_clean_up_that_follows_it(
+    replay: Callable[[str], Replay], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = replay("abort-by-patch")
+    played.user_stops = True
+    ended: list[datetime] = []
+
+    def takes_a_minute(*_: Any) -> None:
+        ended.append(played.clock.now())
+        played.clock.advance(played.clock.seconds + 60)
+
+    monkeypatch.setattr("aftershock.chaos.litmus.backend.Archive.close", takes_a_minute)
+    verified_at = run(played, cluster).stop_verified_at
+    assert verified_at is not None
+    assert timedelta(0) <= ended[0] - verified_at < timedelta(seconds=5)
+    assert played.clock.now() - verified_at >= timedelta(seconds=60)
 
 
 def test_logs_and_objects_are_archived_though_an_abort_deletes_the_pods(
@@ -70,7 +90,12 @@ def test_logs_and_objects_are_archived_though_an_abort_deletes_the_pods(
     ("status", "says"), [(409, "exists already"), (403, "403"), (422, "422"), (503, "503"), (400, "400")]
 )
 def test_a_refused_creation_is_an_error_and_starts_nothing(
-    replay: Callable[[str], Replay], cluster: Cluster, server: FakeApiServer, status: int, says: str
+    replay: Callable[[str], Replay],
+    cluster: Cluster,
+    server: FakeApiServer,
+    flowing: ReplayClock,
+    status: int,
+    says: str,
 ) -> None:
     server.refusals["POST", "chaosengines"] = status
     outcome = run(replay("pass"), cluster)
@@ -143,8 +168,75 @@ def test_a_defect_of_ours_leaves_no_fault_behind(
     monkeypatch.setattr("aftershock.chaos.litmus.backend.Archive.notice", defect)
     with pytest.raises(RuntimeError, match="a defect"):
         run(replay("pass"), cluster)
-    assert [method for method, _, _ in server.requests] == ["POST", "PATCH", "DELETE"]
+    assert [method for method, _, _ in server.requests] == ["POST", "PATCH", "PATCH", "DELETE"]
+    assert server.requests[2][2]["spec"] == {"engineState": "stop"}
     assert not server.objects["chaosengines"]
+
+
+def test_a_proxy_with_errors_of_its_own_does_not_keep_the_fault_from_being_stopped(
+    replay: Callable[[str], Replay], cluster: Cluster, server: FakeApiServer
+) -> None:
+    played = replay("abort-by-patch")
+    played.user_stops = True
+    server.error = lambda code: {"type": "error", "status": str(code), "code": "ClusterUnavailable"}
+    refused: list[str] = []
+
+    def unavailable_at_first(method: str, plural: str, _: str) -> int | None:
+        if method in ("PATCH", "DELETE") and played.stop.is_set() and refused.count(method) < 2:
+            refused.append(method)
+            return 503
+        return None
+
+    server.on_request = unavailable_at_first
+    outcome = run(played, cluster)
+    assert refused == ["PATCH", "PATCH", "DELETE", "DELETE"]
+    assert outcome.verdict == "Stopped"
+    assert not server.objects["chaosengines"]
+
+
+def test_a_defect_of_ours_and_a_busy_server_leave_no_fault_behind(
+    replay: Callable[[str], Replay],
+    cluster: Cluster,
+    server: FakeApiServer,
+    flowing: ReplayClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def defect(*_: Any) -> None:
+        left.extend([503] * 4)
+        raise RuntimeError("a defect")
+
+    left: list[int] = []
+    server.on_request = lambda method, *_: left.pop() if method in ("PATCH", "DELETE") and left else None
+    monkeypatch.setattr("aftershock.chaos.litmus.backend.Archive.notice", defect)
+    with pytest.raises(RuntimeError, match="a defect"):
+        run(replay("pass"), cluster)
+    assert not server.objects["chaosengines"]
+
+
+def test_results_are_kept_as_long_as_the_fault_may_not_be_over(
+    replay: Callable[[str], Replay], cluster: Cluster, server: FakeApiServer
+) -> None:
+    played = replay("delete-after-completed")
+    server.on_delete = lambda _: None  # there is no operator any more
+    outcome = run(played, cluster)
+    assert any("left behind" in sentence for sentence in outcome.evidence)
+    name = "delete-after-completed-pod-delete"
+    assert any(f"ChaosResult {name} is kept" in sentence for sentence in outcome.evidence)
+    assert server.find("chaosresults", name)
+
+
+def test_a_log_that_may_not_be_read_is_said_to_be_missing(
+    replay: Callable[[str], Replay], cluster: Cluster, server: FakeApiServer, tmp_path: Path
+) -> None:
+    def no_logs(method: str, plural: str, name: str) -> int | None:
+        return 403 if (method, plural) == ("GET", "pods") and name else None
+
+    server.on_request = no_logs
+    outcome = run(replay("delete-after-completed"), cluster, archive=tmp_path)
+    assert outcome.verdict == "Pass"
+    missing = [sentence for sentence in outcome.evidence if "the log of pod" in sentence]
+    assert len(missing) == 2
+    assert all("403" in sentence for sentence in missing)
 
 
 def test_the_client_is_imported_only_where_a_cluster_is_connected_to() -> None:

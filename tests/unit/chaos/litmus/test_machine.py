@@ -2,85 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 
-from aftershock.chaos.engine import ChaosEngine, parse_engine
 from aftershock.chaos.litmus.conclusion import conclude
-from aftershock.chaos.litmus.deadlines import Deadlines, deadlines_of
+from aftershock.chaos.litmus.deadlines import deadlines_of
 from aftershock.chaos.litmus.ledger import Ledger
 from aftershock.chaos.litmus.machine import Decision, Ending, Machine, Stage
 from aftershock.chaos.litmus.sightings import Blackout, Contact, Listing, Sighting, Topic
 
-UID = "7d0e"
-LIMITS = Deadlines(start_s=100, run_s=200, stop_s=50, settle_s=10, clean_s=30, blind_s=60, retry_s=3)
-START = datetime(2026, 12, 1, tzinfo=UTC)
-
-
-def engine(fault: str = "pod-network-latency", **env: str) -> ChaosEngine:
-    variables = [{"name": name, "value": value} for name, value in env.items()]
-    document = {
-        "apiVersion": "litmuschaos.io/v1alpha1",
-        "kind": "ChaosEngine",
-        "metadata": {"name": "e", "namespace": "n"},
-        "spec": {
-            "appinfo": {"appns": "n", "applabel": "app=x", "appkind": "deployment"},
-            "terminationGracePeriodSeconds": 60,
-            "experiments": [{"name": fault, "spec": {"components": {"env": variables}}}],
-        },
-    }
-    return parse_engine(json.dumps(document), "test")
-
-
-class Story:
-    """Tells a machine what happens, at which second."""
-
-    def __init__(self, fault: str = "pod-network-latency") -> None:
-        self.fault = fault
-        self.machine = Machine(Ledger(engine(fault), UID), LIMITS, 0.0)
-        self.now = 0.0
-
-    def at(self, seconds: float) -> Decision:
-        self.now = seconds
-        return self.machine.decide(seconds)
-
-    def see(self, topic: Topic, item: dict[str, Any], change: Any = "MODIFIED") -> Decision:
-        self.machine.ledger.apply(Sighting(topic, change, item, START + timedelta(seconds=self.now)))
-        return self.at(self.now)
-
-    def engine(self, status: str, state: str = "active", change: str = "MODIFIED", **more: Any) -> Decision:
-        status_ = {"engineStatus": status, **more} if status else {}
-        item = {"metadata": {"name": "e", "uid": UID}, "spec": {"engineState": state}, "status": status_}
-        return self.see(Topic.ENGINE, item, change)
-
-    def running(self) -> None:
-        self.engine("initialized", experiments=[{"name": self.fault, "experimentPod": "p"}])
-
-    def pod(self, name: str, phase: str = "Running", change: str = "MODIFIED") -> Decision:
-        labels = {"chaosUID": UID}
-        item = {"metadata": {"name": name, "uid": name, "labels": labels}, "status": {"phase": phase}}
-        return self.see(Topic.POD, item, change)
-
-    def result(self, phase: str, verdict: str, annotations: dict[str, str] | None = None, **status: Any) -> Decision:
-        metadata = {"name": f"e-{self.fault}", "uid": "r", "labels": {"chaosUID": UID}, "annotations": annotations}
-        outcome = {"phase": phase, "verdict": verdict}
-        return self.see(Topic.RESULT, {"metadata": metadata, "status": {"experimentStatus": outcome, **status}})
-
-    def event(self, reason: str, count: int = 1) -> Decision:
-        stamp = (START + timedelta(seconds=int(self.now))).isoformat()
-        about = {"uid": UID, "kind": "ChaosEngine"}
-        metadata = {"name": reason, "uid": reason}
-        item = {"metadata": metadata, "involvedObject": about, "reason": reason, "message": reason, "type": "Normal"}
-        return self.see(Topic.EVENT, {**item, "count": count, "lastTimestamp": stamp})
-
-    def clean(self) -> None:
-        """The deletion works at once."""
-        assert self.machine.stage is Stage.CLEANING
-        self.engine("completed", "stop", "DELETED")
-        assert self.machine.stage is Stage.DONE
+from .story import LIMITS, START, UID, Story, engine
 
 
 def test_deadlines_follow_the_engine() -> None:
@@ -349,7 +281,7 @@ def test_a_container_kill_is_seen_as_a_restart() -> None:
 def test_a_deletion_before_the_fault_is_not_the_faults() -> None:
     story = Story("pod-delete")
     story.running()
-    story.see(Topic.TARGET, {"metadata": {"name": "x", "uid": "x"}}, "DELETED")
+    story.target("x", "DELETED", deletionTimestamp="2026-12-01T00:00:00Z")
     story.at(10)
     story.event("ChaosInject")
     story.result("Completed", "Pass")
@@ -380,3 +312,180 @@ def test_a_list_shows_what_vanished_unseen() -> None:
     assert story.machine.ledger.live_pods == []
     story.machine.ledger.apply(Listing(Topic.ENGINE, (), START))
     assert story.machine.ledger.deleted
+
+
+def injected(story: Story) -> None:
+    """A helper acts, and says so."""
+    story.at(1)
+    story.running()
+    story.at(10)
+    story.event("ChaosInject")
+    story.pod("helper")
+    story.at(12)
+    story.result("Running", "Awaited", {"pod/x": "injected"})
+
+
+def targets(kind: str, name: str, status: str) -> dict[str, list[dict[str, str]]]:
+    """status.history of a ChaosResult."""
+    return {"targets": [{"kind": kind, "name": name, "chaosStatus": status}]}
+
+
+def test_a_target_whose_mark_has_moved_into_the_history_is_still_injected() -> None:
+    """With its last write the experiment moves the marks there; a helper that was killed never marks the revert."""
+    story = Story()
+    injected(story)
+    story.at(20)
+    story.machine.want_stop()
+    story.at(20)
+    story.result("Stopped", "Stopped", {}, history=targets("pod", "x", "injected"))
+    story.pod("helper", change="DELETED")
+    story.engine("stopped", "stop")
+    assert story.machine.stage is Stage.STOPPING
+    assert story.at(69) is Decision.WAIT
+    assert story.at(70) is Decision.DELETE
+    assert story.machine.ending is Ending.STOP_NOT_VERIFIED
+    outcome = conclude(story.machine)
+    assert "pod/x is still injected" in str(outcome.reason)
+    assert outcome.reverted_at is None
+
+
+def test_a_mark_is_younger_than_the_history() -> None:
+    """A healthy helper reverts some seconds after the signal, and the result may have been written before."""
+    story = Story()
+    injected(story)
+    story.machine.want_stop()
+    story.at(20)
+    story.result("Stopped", "Stopped", {}, history=targets("pod", "x", "injected"))
+    story.pod("helper", change="DELETED")
+    story.engine("stopped", "stop")
+    story.at(23)
+    story.result("Stopped", "Stopped", {"pod/x": "reverted"}, history=targets("pod", "x", "injected"))
+    assert story.machine.ending is Ending.STOPPED_BY_US
+
+
+def test_an_error_names_the_target_that_was_not_reverted() -> None:
+    story = Story()
+    injected(story)
+    story.pod("helper", change="DELETED")
+    story.at(40)
+    story.end("Error", "Error", history=targets("pod", "x", "injected"))
+    outcome = conclude(story.machine)
+    assert outcome.error_code == "GENERIC_ERROR"
+    assert "pod/x was not reverted" in str(outcome.reason)
+    assert "pod/x was never reported as reverted" in outcome.evidence
+    assert outcome.reverted_at is None
+
+
+@pytest.mark.parametrize("fault", ["node-drain", "node-taint", "pod-network-partition", "pod-autoscaler"])
+def test_a_stop_does_not_wait_for_a_word_that_may_never_come(fault: str) -> None:
+    """They write their result from memory, which on an abort may be before their own revert."""
+    story = Story(fault)
+    story.at(1)
+    story.running()
+    story.machine.want_stop()
+    story.at(20)
+    story.event("PostChaosCheck")
+    story.result("Stopped", "Stopped", history=targets("node", "w", "injected"))
+    assert story.engine("stopped", "stop") is Decision.DELETE
+    story.clean()
+    outcome = conclude(story.machine)
+    assert outcome.verdict == "Stopped"
+    assert any("node/w is not known to be reverted" in sentence for sentence in outcome.evidence)
+    assert outcome.reverted_at is None
+
+
+def test_a_verdict_is_waited_for_while_results_are_out_of_sight() -> None:
+    story = Story()
+    story.at(1)
+    story.running()
+    story.machine.ledger.apply(Blackout(Topic.RESULT, "503"))
+    story.at(50)
+    story.engine("completed", "stop")
+    story.at(65)
+    assert story.machine.stage is Stage.SETTLING
+    story.machine.ledger.apply(Contact(Topic.RESULT))
+    story.at(66)
+    story.at(75)
+    assert story.machine.stage is Stage.SETTLING, "settle_s begins again with the first look"
+    story.result("Completed", "Pass")
+    assert story.machine.ending is Ending.PASSED
+
+
+def test_results_are_not_waited_for_for_ever() -> None:
+    story = Story()
+    story.at(1)
+    story.running()
+    story.machine.ledger.apply(Blackout(Topic.RESULT, "503"))
+    story.at(50)
+    story.engine("completed", "stop")
+    story.at(119)
+    assert story.machine.stage is Stage.SETTLING
+    assert story.at(120) is Decision.DELETE
+    story.clean()
+    outcome = conclude(story.machine)
+    assert (outcome.verdict, outcome.error_code) == ("Error", "NO_RESULT")
+    assert "results were out of sight (503)" in str(outcome.reason)
+
+
+@pytest.mark.parametrize(
+    ("phase", "verdict", "expected"),
+    [
+        ("Completed", "Pass", Ending.PASSED),
+        ("Error", "Error", Ending.FAILED_IN_LITMUS),
+        ("Stopped", "Stopped", Ending.NO_RESULT),  # that is what our deletion has made of a second experiment pod
+    ],
+)
+def test_a_verdict_that_comes_late_counts(phase: str, verdict: str, expected: Ending) -> None:
+    story = Story()
+    story.running()
+    story.engine("completed", "stop")
+    assert story.at(LIMITS.settle_s) is Decision.DELETE
+    assert story.machine.ending is Ending.NO_RESULT
+    story.result(phase, verdict)
+    story.clean()
+    assert story.machine.ending is expected
+    assert ", but  left" not in str(conclude(story.machine).reason)
+
+
+@pytest.mark.parametrize("topic", [Topic.POD, Topic.RESULT])
+def test_a_stop_is_not_verified_by_a_view_that_is_blind(topic: Topic) -> None:
+    story = Story()
+    story.at(1)
+    story.running()
+    story.machine.ledger.apply(Blackout(topic, "403"))
+    story.machine.want_stop()
+    story.at(20)
+    story.result("Stopped", "Stopped")
+    story.engine("stopped", "stop")
+    assert story.machine.stage is Stage.STOPPING
+    story.at(70)
+    assert story.machine.ending is Ending.STOP_NOT_VERIFIED
+    story.at(110)
+    assert f"{topic} are out of sight (403)" in str(conclude(story.machine).reason)
+
+
+def test_a_stop_is_verified_once_the_view_is_back() -> None:
+    story = Story()
+    story.at(1)
+    story.running()
+    story.machine.ledger.apply(Blackout(Topic.POD, "503"))
+    story.machine.want_stop()
+    story.at(20)
+    story.result("Stopped", "Stopped")
+    story.engine("stopped", "stop")
+    story.machine.ledger.apply(Listing(Topic.POD, (), START))
+    assert story.at(25) is Decision.DELETE
+    assert story.machine.ending is Ending.STOPPED_BY_US
+
+
+def test_pods_that_are_hit_one_after_the_other_may_take_longer() -> None:
+    story = Story(SEQUENCE="serial", PODS_AFFECTED_PERC="100", TOTAL_CHAOS_DURATION="300")
+    for name in ("a", "b", "c", "d"):
+        story.target(name, "ADDED")
+    story.running()
+    assert story.at(LIMITS.run_s + 3 * 300) is Decision.WAIT
+    assert story.at(LIMITS.run_s + 3 * (300 + 180)) is Decision.STOP
+    story.engine("stopped", "stop")
+    story.at(story.now + LIMITS.settle_s)
+    story.clean()
+    assert "not over 1640 s after its start" in str(conclude(story.machine).reason)
