@@ -8,9 +8,10 @@ BIN := .venv/bin
 UV := $(shell command -v uv 2>/dev/null || echo .cache/uv/bin/uv)
 COMPILE := $(UV) pip compile -q -p 3.11 --generate-hashes --no-emit-index-url
 EXTRA ?=
+CLUSTER_KUBECONFIG ?=
 ARGS ?=
 
-.PHONY: help setup setup-dev run test test-unit test-integration lint format compile requirements clean
+.PHONY: help setup setup-dev run test test-unit test-integration test-cluster test-cluster-if-possible cluster cluster-down lint format compile requirements clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1 | \2/' | column -t -s '|'
@@ -18,7 +19,7 @@ help: ## Say what there is
 run: setup ## Run the default experiment to its compliance table (ARGS="--fault pod-cpu-hog" for another)
 	@$(BIN)/aftershock run $(ARGS)
 
-test: test-unit test-integration ## Set up and run all tests
+test: test-unit test-integration test-cluster-if-possible ## Set up and run all tests
 
 test-unit: setup-dev ## Tests without servers: seconds
 	@$(BIN)/pytest tests/unit -n 2
@@ -27,10 +28,24 @@ test-integration: setup-dev ## Tests on real local servers
 	@$(BIN)/pytest tests/integration -m alone
 	@$(BIN)/pytest tests/integration -m "not alone" -n 2 --dist worksteal
 
+test-cluster: setup-dev ## Tests on a real cluster, started for them unless `make cluster` did (CLUSTER_KUBECONFIG=FILE: on yours)
+	@$(BIN)/python -m tests.cluster.rig test $(if $(CLUSTER_KUBECONFIG),--kubeconfig $(CLUSTER_KUBECONFIG)) -- $(ARGS)
+
+test-cluster-if-possible: setup-dev # Without Go, without root or elsewhere than on Debian there can be none; CI must have them
+	@$(BIN)/python -m tests.cluster.rig test $(if $(CI),,--if-possible)
+
+cluster: setup-dev ## Start a real cluster with Litmus' kinds, model servers and Prometheus (first build: 10 minutes)
+	@$(BIN)/python -m tests.cluster.rig up
+	@$(BIN)/python -m tests.cluster.rig exec -- $(BIN)/python -m tests.cluster.furnish
+
+cluster-down: setup-dev ## End it
+	@$(BIN)/python -m tests.cluster.rig down
+
 lint: setup-dev ## Format, lint, types, layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@MYPYPATH=tests/integration $(BIN)/mypy --explicit-package-bases -p tests.cluster
 	@$(BIN)/lint-imports
 
 format: setup-dev ## Format the code

@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     execute.set_defaults(action=_exec)
     test = actions.add_parser("test", help="run tests/cluster on it, or on a cluster for the time of the tests")
     test.add_argument("--if-possible", action="store_true", help="where there can be no cluster here, say so and pass")
+    test.add_argument("--kubeconfig", type=Path, help="run what can be run on this cluster instead of one of its own")
     test.add_argument("argv", nargs=argparse.REMAINDER, metavar="[--] PYTEST-ARGUMENTS...")
     test.set_defaults(action=_test)
     return parser
@@ -91,6 +92,8 @@ def _test(options: argparse.Namespace) -> int:
         _say(f"cluster    the cluster suite (tests/cluster) did NOT run: {why}")
         return ExitCode.PASS
     argv = options.argv[1:] if options.argv[:1] == ["--"] else options.argv
+    if options.kubeconfig is not None:
+        return suite.run_on_given(options.kubeconfig, argv)
     return suite.run(options.directory, argv, _say)
 
 

@@ -23,7 +23,7 @@ from tests.cluster.rig.locking import locked
 from tests.cluster.rig.state import State, read_state, write_state
 from tests.cluster.rig.waiting import wait_until
 
-DIRECTORY_VARIABLE = "AFTERSHOCK_CLUSTER_DIRECTORY"
+DIRECTORY_VARIABLE = "TEST_CLUSTER_DIRECTORY"
 """Tells a command inside the cluster's network which cluster it is in."""
 START_S = 90.0
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -99,6 +99,11 @@ class Cluster:
             DaemonStatus(name, process.pid, process.alive(), self.layout.log(name))
             for name, process in state.daemons.items()
         ]
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.layout.kubeconfig
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """The command that runs `argv` inside the cluster's network, as the same process; see `environment`."""

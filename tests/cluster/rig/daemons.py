@@ -15,7 +15,7 @@ from aftershock.errors import InfrastructureError
 from aftershock.processes import Identity
 from tests.cluster.rig.layout import Layout
 
-MARK = "AFTERSHOCK_CLUSTER_PART"
+MARK = "TEST_CLUSTER_PART"
 """Variable in the environment of every daemon and its children: the directory of the cluster that they belong to.
 
 It finds those too that were started in the instant before a start was killed, and are written down nowhere.
@@ -62,13 +62,20 @@ def kill(processes: Iterable[Identity]) -> None:
             if process := identity.find():
                 process.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + END_S
-    while left := [identity.pid for identity in doomed if identity.alive()]:
+    while left := [identity.pid for identity in doomed if identity.alive() or _has_threads(identity.pid)]:
         if time.monotonic() > deadline:
             raise InfrastructureError(f"process {left[0]} does not end, not even killed")
         time.sleep(0.01)
     for identity in doomed:
         with suppress(ChildProcessError):  # the child of another process
             os.waitpid(identity.pid, os.WNOHANG)
+
+
+def _has_threads(pid: int) -> bool:
+    """Whether threads outlive the first one, which makes a zombie of the process: they still hold its sockets."""
+    with suppress(OSError):
+        return len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
+    return False
 
 
 def marked(layout: Layout) -> tuple[Identity, ...]:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-from tests.cluster.rig.cluster import Cluster
+from typing import Any, Protocol
 
 READY_S = 90
 
 
-def apply(cluster: Cluster, documents: Iterable[Mapping[str, Any]]) -> None:
+class HasKubectl(Protocol):
+    """A cluster, as far as this module is concerned."""
+
+    def kubectl(self, *arguments: str, given: str | None = None) -> str:
+        """What `kubectl ARGUMENTS` prints. Raises InfrastructureError with its own words if it fails."""
+
+
+def apply(cluster: HasKubectl, documents: Iterable[Mapping[str, Any]]) -> None:
     """Create or change these objects. Raises InfrastructureError with kubectl's words where one is refused."""
     listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", given=json.dumps(listed))
 
 
-def wait_ready(cluster: Cluster, namespace: str, *deployments: str, seconds: float = READY_S) -> None:
+def wait_ready(cluster: HasKubectl, namespace: str, *deployments: str, seconds: float = READY_S) -> None:
     """Wait until the deployments have all the replicas they want, ready. Raises InfrastructureError if they do not."""
     for name in deployments:
         timeout = f"--timeout={seconds:g}s"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from aftershock.errors import InfrastructureError
+from tests.cluster.given import KUBECONFIG_VARIABLE
 from tests.cluster.rig import debian, programs
 from tests.cluster.rig.cluster import Cluster
 from tests.cluster.rig.layout import REPOSITORY, Layout
 
 TESTS = (REPOSITORY / "tests" / "cluster", REPOSITORY / "tests" / "unit" / "deploy")
 """The second has tests that need kubectl, which is here."""
+ON_GIVEN = TESTS[0] / "backend" / "test_backend.py"
 
 
 def obstacle() -> str | None:
@@ -24,6 +27,13 @@ def obstacle() -> str | None:
     except InfrastructureError as error:
         return str(error)
     return None
+
+
+def run_on_given(kubeconfig: Path, arguments: Sequence[str]) -> int:
+    """Run what is about the backend on a cluster of the user's own; see tests/cluster/given.py."""
+    command = [sys.executable, "-m", "pytest", *(arguments or [str(ON_GIVEN)])]
+    environment = {**os.environ, KUBECONFIG_VARIABLE: str(kubeconfig.absolute())}
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode
 
 
 def run(directory: Path, arguments: Sequence[str], say: Callable[[str], None]) -> int:

@@ -1,0 +1,1 @@
+"""The litmus backend and the command on a live cluster."""
