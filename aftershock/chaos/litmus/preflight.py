@@ -188,7 +188,7 @@ CHECKS: Mapping[str, Callable[[Cluster, ChaosEngine], None]] = {
     "its rights": check_service_account_access,
     "pod security": _check_pod_security,
     "names": _check_name,
+    "other chaos": check_others,  # before the target, whose pods it may be killing
     "target pods": _check_target,
-    "other chaos": check_others,
 }
 """What is checked of an engine where Litmus is installed, in this order. DeniedError: we may not look."""

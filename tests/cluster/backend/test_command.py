@@ -31,9 +31,9 @@ IN_CLUSTER = {
     "chaos_namespace": CHAOS,
     "policy": "point",
     "rate": "30",
-    "baseline_s": "8",
-    "chaos_s": "12",
-    "recovery_s": "8",
+    "baseline_s": "5",
+    "chaos_s": "10",
+    "recovery_s": "5",
 }
 
 Start = Callable[..., Command]
@@ -134,7 +134,7 @@ def test_a_run_ends_in_a_compliance_table(served: Scene, start: Start) -> None:
 
     table = pd.read_csv(command.run / "slo_table.csv")
     rows = table.set_index("objective") if "objective" in table else table.set_index(table.columns[0])
-    assert len(rows) == 5
+    assert (rows["severity"] == "critical").sum() == 5
     measured = pd.read_parquet(command.run / "metrics.parquet")
     assert measured.loc[measured["role"] == "total", "value"].min() > 100, "Prometheus did not see the load"
     assert {path.name for path in (command.run / "cluster").iterdir()} >= {"engine.json", "results.json"}
@@ -181,7 +181,7 @@ def test_the_slo_watch_stops_the_fault(served: Scene, start: Start, tmp_path: Pa
     parameters = {"CHAOS_INTERVAL": "3", "PODS_AFFECTED_PERC": "100"}
     command = start(
         slo=str(tmp_path / "braked.yaml"),
-        chaos_s="30",
+        chaos_s="20",
         fault_parameters=json.dumps(parameters),
         confirm="blast-radius",
         request_timeout_s="2",
@@ -230,7 +230,7 @@ def test_litmus_itself_watches_the_stop_conditions(served: Scene, start: Start, 
         "--no-slo-watch",
         slo=str(tmp_path / "braked.yaml"),
         slo_probes="auto",
-        chaos_s="30",
+        chaos_s="20",
         fault_parameters=json.dumps(parameters),
         confirm="blast-radius",
         request_timeout_s="2",

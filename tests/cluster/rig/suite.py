@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from aftershock.errors import InfrastructureError
+from aftershock.errors import ExitCode, InfrastructureError
 from tests.cluster.given import KUBECONFIG_VARIABLE
 from tests.cluster.rig import debian, programs
 from tests.cluster.rig.cluster import Cluster
@@ -42,6 +43,7 @@ def run(directory: Path, arguments: Sequence[str], say: Callable[[str], None]) -
     A cluster that runs in `directory` is used and left running, otherwise one is started and ended.
     Raises InfrastructureError where there can be none.
     """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))  # else the cluster would live on
     started = not Cluster(Layout.of(directory)).runs()
     cluster = Cluster.start(directory, say)
     try:
