@@ -8,6 +8,7 @@ independent. A side that is open in one of the two is open in the difference.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from aftershock.slo.objective import Compare
 from aftershock.slo.values import rounded
@@ -82,6 +83,6 @@ def _percent(ratio: float) -> float:
 
 
 def _changed(value: float, low: float | None, high: float | None, phase: PhaseValue) -> PhaseValue:
-    """With the sample size of the phase, and saturated where the phase is."""
+    """With the sample size of the phase, and known from below only where the phase is."""
     low, high = (None if end is None else rounded(end) for end in (low, high))
-    return PhaseValue(rounded(value), low, high, phase.n, phase.status, phase.detail)
+    return replace(phase, value=rounded(value), low=low, high=high)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from aftershock.slo.frame import Role
-from aftershock.slo.objective import Objective, Op, SliceIndicator
+from aftershock.slo.objective import Objective, Op, ScalarIndicator, SliceIndicator
 from aftershock.slo.samples import Answers, Sample, UnmeasuredError
 from aftershock.slo.statistics import Z, wilson
 from aftershock.slo.values import measure, rounded, unmeasured
@@ -112,7 +112,10 @@ def _grade(objective: Objective, indicator: SliceIndicator, phase: Phase, answer
 
     Raises UnmeasuredError for what says nothing of the service: a refused query, no answer.
     """
-    value = measure(replace(objective, indicator=indicator.each), phase, answers)
+    each = indicator.each
+    if isinstance(each, ScalarIndicator):
+        each = replace(each, samples=None)  # the observations are the slices
+    value = measure(replace(objective, indicator=each), phase, answers)
     if value.status in IDLE:
         return None
     condition = indicator.condition

@@ -29,7 +29,7 @@ from aftershock.metrics import doctor as metrics_doctor
 from aftershock.metrics.prometheus import PrometheusClient
 from aftershock.report import doctor as report_doctor
 from aftershock.report.history import Store
-from aftershock.slo.objective import Objective, Op, RecoveryIndicator, ScalarIndicator
+from aftershock.slo.objective import Objective, Op, RecoveryIndicator, ScalarIndicator, SliceCondition, SliceIndicator
 from aftershock.slo.openslo import load_slos
 from aftershock.stack.settings import StackSettings
 from aftershock.stack.stack import running_stack
@@ -194,6 +194,19 @@ def test_the_true_interval_is_read_from_the_samples(url: str, port: int) -> None
 def test_an_interval_that_is_given_too_long_is_only_slow(url: str, port: int) -> None:
     interval = of_prometheus(url, metrics_port=port, scrape_interval_s=5)["scrape interval"]
     assert interval.status is Status.OK and "would make the run quicker" in interval.text
+
+
+def test_time_slices_that_prove_nothing_are_named(url: str, port: int) -> None:
+    def of_slices(slice_s: float, severity: str = "critical") -> Finding:
+        indicator = SliceIndicator(ScalarIndicator("up"), slice_s, SliceCondition(Op.GTE, 1.0))
+        it = Objective("it", "It", "%", Op.GTE, 90.0, indicator, severity=severity)
+        return of_prometheus(url, it, metrics_port=port, chaos_s=100)["phases"]
+
+    assert of_slices(2.0).status is Status.OK
+    assert of_slices(10.0, severity="info").status is Status.OK
+    few = of_slices(10.0)
+    assert few.status is Status.FAIL
+    assert "it: >= 90 % takes 35 time slices of 10 s to prove, and chaos_s=100 has 10: give --chaos-s 350" in few.text
 
 
 def test_phases_and_ranges_that_are_too_short_are_all_named(url: str, port: int) -> None:

@@ -576,6 +576,7 @@ def test_slices_together_count_what_the_phase_counts_through_a_restart(server: S
     seconds.labels("chaos").observe(0.5)
     exporter.scraped()
     requests.labels("chaos", "ok").inc(4)
+    wait_for(lambda: utc_now() >= start + timedelta(seconds=1.6), "the third slice")
     chaos = window(start, exporter.scraped())
     slices = slices_in(chaos.seconds, 0.5)
     assert slices > 2
@@ -591,16 +592,17 @@ def test_slices_of_a_plain_query_are_judged_one_by_one(server: Server, exporter:
     queue = Gauge("u_queue", "?", registry=exporter.registry)
     queue.set(3)
     start = exporter.scraped()
-    wait_for(lambda: utc_now() >= start + timedelta(seconds=1.6), "the second slice")
+    wait_for(lambda: utc_now() >= start + timedelta(seconds=3.1), "the end of the third slice")
     queue.set(30)
     chaos = window(start, exporter.scraped())
     objective = Objective(
-        "queue", "Queue", "%", Op.GTE, 40.0, sliced(ScalarIndicator("max_over_time(u_queue[{{ window }}])"), 0.5)
+        "queue", "Queue", "%", Op.GTE, 40.0, sliced(ScalarIndicator("max_over_time(u_queue[{{ window }}])"), 1.0)
     )
     frame = collect([objective], [chaos], server.client, scrape_interval_s=SCRAPE_S)
     row = judge([objective], frame, [chaos], policy="point", fault="none").rows[0]
-    slices = slices_in(chaos.seconds, 0.5)
+    slices = slices_in(chaos.seconds, 1.0)
     value = row.phases[Phase.CHAOS]
     assert value.n == slices, value
-    assert value.detail.endswith("slices good") and 3 <= int(value.detail.split()[0]) < slices
+    assert value.detail.endswith("slices good")
+    assert 2 <= int(value.detail.split()[0]) < slices, "the first two were over before it grew, the last was not"
     assert row.verdict is (Verdict.PASS if (value.value or 0) >= 40 else Verdict.FAIL)

@@ -58,7 +58,7 @@ def test_pod_delete_shows_in_the_table(start: Start, slo: str) -> None:
     failed = int((records["outcome"] != "ok").sum())
     assert phases["chaos"]["value"] == pytest.approx(100 * failed / len(records)), "the table is what happened"
     table = pd.read_csv(command.run / "slo_table.csv")
-    assert list(table.query("verdict == 'FAIL'")["objective"]) == ["error-rate"]
+    assert list(table.query("verdict == 'FAIL' and severity == 'critical'")["objective"]) == ["error-rate"]
     assert "FAIL" in command.output and "report.html" in command.output
     assert_nothing_left(command)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aftershock.metrics import cadence
-from aftershock.slo.objective import Objective, Op, RecoveryIndicator, ScalarIndicator
+from aftershock.slo.objective import Objective, Op, RecoveryIndicator, ScalarIndicator, SliceIndicator
 
 
 def times(interval_s: float, count: int, start: float = 1e9) -> list[float]:
@@ -72,3 +72,12 @@ def test_a_recovery_that_looks_back_too_little() -> None:
     assert "--scrape-interval-s 15" in complaint
     assert cadence.short_recovery(15, 45, objective(recovery=True)) == []
     assert cadence.short_recovery(15, 3, objective()) == []
+
+
+def test_a_time_slice_needs_two_scrapes() -> None:
+    sliced = Objective("it", "It", "%", Op.GTE, 90.0, SliceIndicator(ScalarIndicator("up"), 6.0))
+    assert cadence.short_slices(1, sliced) == cadence.short_slices(3, sliced) == []
+    assert cadence.short_slices(15, sliced) == [
+        "it: a time slice of 6 s has 0.4 scrapes, it needs 2: make it at least 30 s"
+    ]
+    assert cadence.short_slices(15, Objective("it", "It", "", Op.LTE, 1.0, ScalarIndicator("up"))) == []

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from aftershock.metrics.questions import Buckets, Count, Line, Value, queries, questions
+from aftershock.metrics.questions import Buckets, Count, Line, Question, SlicedCount, Value, queries, questions
 from aftershock.slo.objective import (
+    CompositeIndicator,
     Indicator,
     Objective,
     Op,
+    Part,
     QuantileIndicator,
     RatioIndicator,
     RecoveryIndicator,
     ScalarIndicator,
+    SliceIndicator,
     StopCondition,
 )
 from aftershock.windows import Phase, Window
@@ -122,3 +126,46 @@ def test_what_is_asked_of_a_stop_condition_is_checked_too() -> None:
         "d_bucket",
         "histogram_quantile(0.5, sum by (le) (rate(d_bucket[60000ms])))",
     ]
+
+
+def in_slices(each: ScalarIndicator | QuantileIndicator | RatioIndicator) -> list[Question]:
+    """What is asked of the chaos phase, 30 s and 1.5 s until it settled, in slices of 9 s."""
+    found = questions([objective(SliceIndicator(each, 9.0))], WINDOWS, scrape_interval_s=1.0)
+    return [question for question in found if question.subject.objective == "it" and question.subject.phase == "chaos"]
+
+
+def test_counts_are_cut_into_slices() -> None:
+    counts = RatioIndicator(bad="sum(increase(a[{{ window }}]))", total='sum(increase(b{x="1"}[{{ window }}]))')
+    bad, total = in_slices(counts)
+    assert isinstance(bad, SlicedCount) and isinstance(total, SlicedCount)
+    assert (bad.selector, total.selector, bad.bucketed) == ("a", 'b{x="1"}', False)
+    assert bad.edges == (after(25), after(34), after(43), after(56.5)), "the last takes what is left, and what is late"
+    assert (bad.subject.template, bad.query) == ("sum(increase(a[{{ window }}]))  # in slices of 9 s", "a[9000ms]")
+    (buckets,) = in_slices(QuantileIndicator('d{phase="{{ phase }}"}', 0.99))
+    assert isinstance(buckets, SlicedCount) and buckets.bucketed
+    assert buckets.selector == 'd_bucket{phase="chaos"}'
+
+
+def test_a_plain_query_is_asked_at_the_end_of_each_slice() -> None:
+    line, last = in_slices(ScalarIndicator("max_over_time(q[{{ window }}])", samples="n"))
+    assert isinstance(line, Line) and isinstance(last, Value)
+    assert (line.query, line.start, line.at, line.step_s) == ("max_over_time(q[9000ms])", after(34), after(43), 9.0)
+    assert (last.query, last.at, last.subject.range_s) == ("max_over_time(q[13500ms])", after(56.5), 13.5)
+    assert line.subject.template == last.subject.template
+
+
+def test_a_phase_shorter_than_a_slice_is_one_slice() -> None:
+    found = questions(
+        [objective(SliceIndicator(ScalarIndicator("q[{{ window }}]"), 60.0))], WINDOWS, scrape_interval_s=1
+    )
+    asked = [question for question in found if question.subject.objective == "it"]
+    assert [question.query for question in asked] == ["q[21034ms]", "q[31500ms]", "q[21000ms]"]
+    assert all(isinstance(question, Value) for question in asked)
+
+
+def test_a_composite_asks_what_its_parts_ask() -> None:
+    part = replace(objective(RatioIndicator(bad="b", total="t")), name="part")
+    whole = objective(CompositeIndicator((Part(part),)))
+    found = questions([part, whole], WINDOWS, scrape_interval_s=1.0)
+    assert {question.subject.objective for question in found} == {"part", "_timeline"}
+    assert list(queries(whole, 60)) == []

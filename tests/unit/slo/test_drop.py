@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -156,3 +157,41 @@ def test_load_that_fell_behind_in_either_phase_spoils_it(late: Phase) -> None:
 
 def test_a_drop_on_the_objective_complies() -> None:
     assert counts((1000, 1000), (995, 1000)).row(DROP, policy="point").verdict is Verdict.PASS
+
+
+def test_items_that_repeat_are_clusters() -> None:
+    """Ten questions of a hundred are lost, each of them every time it is asked: that is ten losses, not a hundred."""
+    before = [True] * 1000
+    after = [seq % 100 >= 10 for seq in range(1000)]
+    row = graded(before, after, items=100)
+    each = paired_drop(10, 0, 100)
+    value = row.decisive
+    assert value.value == pytest.approx(10)
+    assert (value.low, value.high) == pytest.approx([100 * (x or 0) for x in (each.low, each.high)], rel=0.02)
+    assert row.evidence["items"] == 100
+    assert row.evidence["design_effect"] == pytest.approx(10, rel=0.02)
+    assert row.evidence["mcnemar_p"] == mcnemar(10, 0)
+    assert value.effective_n == 98  # a cluster fewer than there are, as for any variance
+    assert "n = 1000 pairs, McNemar p = 0.001953, effective n = 98" in row.explanation
+
+
+def test_losses_that_fall_on_items_by_chance_are_not() -> None:
+    after = [seq % 10 != 0 or (seq // 100) % 10 != seq % 7 for seq in range(1000)]
+    row = graded([True] * 1000, after, items=100)
+    assert row.evidence["design_effect"] < 1.5
+
+
+@pytest.mark.parametrize("spread", ["items", "answers"])
+def test_a_drop_over_repeated_items_covers_the_truth(spread: str) -> None:
+    rng = np.random.default_rng(13)
+    covered = []
+    for _ in range(200):
+        chance = np.where(rng.random(60) < 0.2, 0.5, 0.0) if spread == "items" else np.full(60, 0.1)
+        after = (rng.random((20, 60)) >= chance).ravel()
+        frame = pd.DataFrame({"seq": range(2400), "phase": ["baseline"] * 1200 + ["chaos"] * 1200})
+        frame["correct"] = pd.array([True] * 1200 + after.tolist(), dtype="boolean")
+        frame["item_id"] = (frame["seq"] % 60).astype("str")
+        run = counts((1200, 1200), (int(after.sum()), 1200))
+        value = run.row(DROP, records=frame).decisive
+        covered.append((value.low or 0) <= 10 <= (value.high or 0))
+    assert np.mean(covered) >= 0.9

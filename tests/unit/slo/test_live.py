@@ -7,13 +7,16 @@ import pytest
 from aftershock.slo.live import live_query
 from aftershock.slo.objective import (
     Compare,
+    CompositeIndicator,
     Indicator,
     Objective,
     Op,
+    Part,
     QuantileIndicator,
     RatioIndicator,
     RecoveryIndicator,
     ScalarIndicator,
+    SliceIndicator,
 )
 from aftershock.windows import Phase
 
@@ -61,3 +64,12 @@ def test_what_has_no_value_at_one_moment_is_refused() -> None:
         live_query(objective(RatioIndicator(total=TOTAL, good=BAD), Compare.DROP), lookback_s=10)
     with pytest.raises(ValueError, match="it: a recovery time has no value at one moment"):
         live_query(objective(RecoveryIndicator("errors", Op.LTE, 1)), lookback_s=10)
+
+
+def test_changes_time_slices_and_composites_have_no_value_at_one_moment() -> None:
+    plain = objective(ScalarIndicator("up"), Compare.RELATIVE)
+    with pytest.raises(ValueError, match="it: a change has no value at one moment"):
+        live_query(plain, lookback_s=10)
+    for indicator in (SliceIndicator(ScalarIndicator("up"), 6.0), CompositeIndicator((Part(plain),))):
+        with pytest.raises(ValueError, match="it: it has a value over a whole phase only"):
+            live_query(objective(indicator), lookback_s=10)

@@ -345,9 +345,9 @@ def test_alert_objects_are_read_and_left_out() -> None:
     assert len(read(text)) == 1
     left_out = "is left out: aftershock judges runs, it does not alert"
     assert notes(text) == (
-        f"x.yaml:20: AlertPolicy {left_out}",
-        f"x.yaml:34: AlertCondition {left_out}",
-        f"x.yaml:47: AlertNotificationTarget {left_out}",
+        f"x.yaml:23: AlertPolicy {left_out}",
+        f"x.yaml:37: AlertCondition {left_out}",
+        f"x.yaml:50: AlertNotificationTarget {left_out}",
         "x.yaml:15: left out: aftershock judges runs, it does not alert",
     )
     assert notes(text.replace("alertPolicyRef: page", "alertPolicyRef: pages"))[-1] == (
