@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import yaml
 
 from aftershock.errors import InputError
+from aftershock.matchers import checked_matchers
 from aftershock.metrics.families.family import Family, Variant
 from aftershock.metrics.families.measure import Measure
 from aftershock.metrics.families.signal import Signal
 
-_TEXT = r'"(?:[^"\\\n]|\\.)*"'
-_SELECTOR = re.compile(
-    rf"\s*[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*{_TEXT}\s*(?:,\s*[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*{_TEXT}\s*)*"
-)
+PLACE = "{{ selector }}"
+"""Where the matchers of a run go."""
 
 
 def checked_selector(text: str) -> str:
@@ -25,10 +23,10 @@ def checked_selector(text: str) -> str:
 
     Raises InputError for anything else.
     """
-    matchers = text.strip().removeprefix("{").removesuffix("}").strip()
-    if matchers and (not _SELECTOR.fullmatch(matchers) or "{{" in matchers or "{%" in matchers):
-        raise InputError(f'--selector {text!r}: must be label matchers, such as \'job="vllm",namespace="llm"\'')
-    return matchers
+    try:
+        return checked_matchers(text)
+    except ValueError as error:
+        raise InputError(f"--selector {text!r}: {error}") from error
 
 
 def indicators(measures: Mapping[Signal, Measure], selector: str = "") -> str:
@@ -44,7 +42,7 @@ def file_text(family: Family, variant: Variant) -> str:
         "Written by tests/unit/metrics/write_specs.py; change aftershock/metrics/families instead."
     )
     comment = textwrap.fill(head, 120, initial_indent="# ", subsequent_indent="# ")
-    return f"{comment}\n{indicators(variant.current)}"
+    return f"{comment}\n{indicators(variant.current, PLACE)}"
 
 
 def _indicator(signal: Signal, measure: Measure, selector: str) -> str:

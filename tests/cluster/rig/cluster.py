@@ -225,10 +225,18 @@ class Cluster:
 
     def _end(self) -> None:
         """End every process, then what they leave in the kernel. The files stay: they may say why."""
-        daemons.kill(daemons.marked(self.layout))
+        daemons.kill({*daemons.marked(self.layout), *self._written_down()})
         cgroups.delete(self.layout.name)
         daemons.kill(daemons.marked(self.layout))  # a container that was being started meanwhile has a keeper
         network.delete(self.layout.name)
+
+    def _written_down(self) -> tuple[Identity, ...]:
+        """The daemons of the state file: those of an earlier version of this code may bear another mark."""
+        try:
+            state = read_state(self.layout)
+        except InfrastructureError:
+            return ()
+        return tuple(state.daemons.values()) if state else ()
 
     def _clear(self) -> None:
         """End what runs and delete the directory, if it is a cluster's."""

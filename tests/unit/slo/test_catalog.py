@@ -88,7 +88,7 @@ def test_a_row_is_there_where_the_server_tells_it_and_in_the_unit_of_its_bound()
         "waiting-requests",
         "cache-hit-rate",
     ]
-    assert found["ttft-p99"].indicator == QuantileIndicator("vllm:time_to_first_token_seconds", 0.99, 1000)
+    assert found["ttft-p99"].indicator == QuantileIndicator("vllm:time_to_first_token_seconds{}", 0.99, 1000)
     assert found["ttft-p99"].target == "<= 200 ms"
     assert found["success-rate"].target == ">= 99 %"
     assert found["kv-cache-usage"].target == "<= 95 %"
@@ -145,3 +145,11 @@ def test_the_table_of_servers_says_what_their_documents_have() -> None:
                 "yes" if column in found or f"{column}-p99" in found else "mean" if f"{column}-mean" in found else "no"
             )
             assert cell == there, (server, column)
+
+
+@pytest.mark.parametrize("server", known_servers())
+def test_the_selector_of_a_run_reaches_every_query_of_the_server(server: str) -> None:
+    for use in USES:
+        for objective in load_slos(f"{use}-{server}", 'namespace="llm"'):
+            queries = templates(objective.indicator).values()
+            assert not objective.name.startswith("server-") or all('namespace="llm"' in query for query in queries)
