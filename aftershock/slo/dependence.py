@@ -57,7 +57,7 @@ def dependence(series: NDArray[np.bool_] | NDArray[np.float64]) -> Dependence:
     """
     n = len(series)
     block = max(1, int(min(max(FIRST_BLOCK * n ** (1 / 3), n / MOST), n / FEWEST_AT_FIRST)))
-    variance = float(np.var(series)) if n else 0.0
+    variance = _variance(series) if n else 0.0
     if n < 2 * FEWEST or variance == 0:
         return Dependence(n, 1.0, 1)
     ratio = _variance_of_blocks(series, block) / variance
@@ -69,6 +69,14 @@ def dependence(series: NDArray[np.bool_] | NDArray[np.float64]) -> Dependence:
         ratio /= 1 - min(0.5, (ratio * ratio - 1) / (2 * ratio * block))
     ratio *= (student(_degrees_of_freedom(n, block)) / Z) ** 2
     return Dependence(n, max(1.0, ratio), block)
+
+
+def _variance(series: NDArray[np.bool_] | NDArray[np.float64]) -> float:
+    """As if the observations were independent."""
+    if series.dtype == np.bool_:
+        share = float(np.count_nonzero(series)) / len(series)
+        return share * (1 - share)
+    return float(np.var(series))
 
 
 def _variance_of_blocks(series: NDArray[np.bool_] | NDArray[np.float64], block: int) -> float:

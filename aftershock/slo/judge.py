@@ -28,7 +28,13 @@ from aftershock.slo.objective import (
     RecoveryIndicator,
     SliceIndicator,
 )
-from aftershock.slo.recorded import Recorded, failures_counted, measure_with_failures, with_interval
+from aftershock.slo.recorded import (
+    Recorded,
+    dependence_notes,
+    failures_counted,
+    measure_with_failures,
+    with_interval,
+)
 from aftershock.slo.recovery import measure_recovery
 from aftershock.slo.samples import Answers, Samples, UnmeasuredError
 from aftershock.slo.slices import measure_slices
@@ -92,14 +98,20 @@ def judge(
     run = _Run(samples, windows, recorded, policy, circumstances)
     rows: list[VerdictRow] = []
     unsteady: list[str] = []
-    for objective in _rows_of(objectives, recorded):
+    asked = list(_rows_of(objectives, recorded))
+    for objective in asked:
         measured = _measure(objective, run)
         breach = _breach_before(objective, measured, policy)
         rows.append(_row(objective, measured, breach, run))
         if breach and not objective.failures_slow:
             unsteady.append(f"Baseline not steady: {breach}.")
     verdict = max((row.verdict for row in rows if row.severity != "info"), key=lambda verdict: verdict.rank)
-    told = (*notes(circumstances, rows, windows), *unsteady, *length_notes(recorded))
+    told = (
+        *notes(circumstances, rows, windows),
+        *unsteady,
+        *dependence_notes(asked, rows),
+        *length_notes(recorded),
+    )
     return Judgement(tuple(rows), verdict, policy, fault, told)
 
 

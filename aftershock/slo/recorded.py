@@ -7,6 +7,7 @@ that Prometheus measured, and its interval is that of the records, widened where
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from aftershock.slo.decision import FROM_DUE_TIME
 from aftershock.slo.objective import Compare, Indicator, Objective, QuantileIndicator
 from aftershock.slo.resampling import SeriesEstimate, quantile_of_series
+from aftershock.slo.statistics import quantile_ranks, samples_needed
 from aftershock.slo.values import rounded
-from aftershock.slo.verdict import PhaseValue, Status
+from aftershock.slo.verdict import PhaseValue, Status, VerdictRow
 from aftershock.windows import Phase
 
 if TYPE_CHECKING:
@@ -99,6 +101,8 @@ def with_interval(value: PhaseValue, seconds: Seconds | None, indicator: Quantil
     if times is None or not len(times) or value.value is None or value.status is not Status.OK:
         return value
     found = quantile_of_series(times * indicator.scale, indicator.quantile)
+    if is_short(found, indicator.quantile):
+        return replace(value, effective_n=found.dependence.effective_n, detail=_as_if_independent(found, indicator))
     return replace(
         value,
         low=None if found.low is None else min(rounded(found.low), value.value),
@@ -137,6 +141,11 @@ def measure_with_failures(
     if seconds is None:
         return PhaseValue(status=Status.MISSING, detail="there are no records of the requests")
     found = quantile_of_series(seconds * indicator.scale, indicator.quantile)
+    source = _source(found)
+    if is_short(found, indicator.quantile):
+        low, high = independent_ends(seconds * indicator.scale, indicator.quantile)
+        found = replace(found, low=low, high=high)
+        source = _as_if_independent(found, indicator)
     times = answered(seconds)
     longest = rounded(float(times.max()) * indicator.scale) if len(times) else 0.0
     endless = max(longest, math.nextafter(objective.value, math.inf))
@@ -150,9 +159,48 @@ def measure_with_failures(
         None if found.high is None or math.isinf(found.high) else rounded(found.high),
         len(seconds),
         Status.AT_LEAST if math.isinf(found.value) else Status.OK,
-        f"{len(seconds) - len(times)} of {len(seconds)} requests failed; {_source(found)}",
+        f"{len(seconds) - len(times)} of {len(seconds)} requests failed; {source}",
         found.dependence.effective_n,
     )
+
+
+def is_short(found: SeriesEstimate, quantile: float) -> bool:
+    """Whether there are requests enough for an interval, but not once their dependence is counted."""
+    return (found.low is None or found.high is None) and found.n >= samples_needed(quantile)
+
+
+def independent_ends(values: Seconds, quantile: float) -> tuple[float | None, float | None]:
+    """The order statistics that bound a quantile of independent values."""
+    ordered = np.sort(values)
+    below, above = (
+        None if rank is None else float(ordered[rank - 1]) for rank in quantile_ranks(len(values), quantile)
+    )
+    return below, above
+
+
+def _as_if_independent(found: SeriesEstimate, indicator: QuantileIndicator) -> str:
+    needed, effective = samples_needed(indicator.quantile), found.dependence.effective_n
+    return (
+        f"the interval takes requests as independent; by their dependence they are worth {effective}, "
+        f"and {needed} would be needed for one that does not"
+    )
+
+
+def dependence_notes(objectives: Sequence[Objective], rows: Sequence[VerdictRow]) -> Iterator[str]:
+    """Rows that decide by intervals which take requests as independent, in words: too few for one that does not."""
+    worth = []
+    for objective, row in zip(objectives, rows, strict=True):
+        value, indicator = row.decisive, objective.indicator
+        if not isinstance(indicator, QuantileIndicator) or row.severity == "info" or value.effective_n is None:
+            continue
+        needed = samples_needed(indicator.quantile)
+        if value.effective_n < needed <= (value.n or 0):
+            worth.append(f"{row.display} {value.effective_n} of {value.n} (it takes {needed})")
+    if worth:
+        yield (
+            "Neighbouring requests are alike, so they are worth fewer independent ones, too few for an interval that "
+            f"counts that: {', '.join(worth)}. These intervals take requests as independent; longer phases do better."
+        )
 
 
 def _source(found: SeriesEstimate) -> str:
