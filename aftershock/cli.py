@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from aftershock.run import RunOptions
 
 RUNS = click.option("--runs", type=click.Path(path_type=Path), default=Path("runs"), help="Folder of all runs.")
+JUNIT = click.option("--junit", type=click.Path(path_type=Path), help="Write the table as JUnit XML too, for CI.")
 SET_BY_RUN = frozenset({"stack"})
 """Fields of Experiment that `run` itself fills in."""
 FROM_EXPERIMENT = frozenset({"model", "scrape_interval_s", "servers", "prometheus", "store"})
@@ -71,19 +74,26 @@ def flags_of(model: type[BaseModel], skip: frozenset[str]) -> Callable[[Callable
 @cli.command()
 @click.option("-f", "--file", type=click.Path(path_type=Path), help="Experiment as YAML; flags and environment win.")
 @RUNS
+@JUNIT
 @flags_of(Experiment, SET_BY_RUN)
 @flags_of(StackSettings, FROM_EXPERIMENT)
-def run(file: Path | None, runs: Path, **given: Any) -> int:
+def run(file: Path | None, runs: Path, junit: Path | None, **given: Any) -> int:
     """Run an experiment on the embedded stack and print its compliance table."""
     from aftershock.console import Console
+    from aftershock.files import write_text
+    from aftershock.report.junit import junit_of_failure
     from aftershock.run import run as run_experiment
     from aftershock.signals import Interrupted
 
-    options = options_of(file, runs, given)
     try:
+        options = replace(options_of(file, runs, given), junit=junit)
         return run_experiment(options, Console(sys.stdout))
     except Interrupted as interrupted:
         return interrupted.exit_code
+    except AftershockError as error:
+        if junit is not None:  # else CI would show the file of the last run, or none at all
+            write_text(junit, junit_of_failure(error))
+        raise
 
 
 def options_of(file: Path | None, runs: Path, given: Mapping[str, Any]) -> RunOptions:
@@ -229,14 +239,21 @@ def lint(
 @click.argument("run_directory", type=click.Path(path_type=Path))
 @click.option("--slo", default=None, help="Another SLO document: name or file.  [default: the run's own]")
 @click.option("--policy", type=click.Choice(POLICIES), default=None, help="Another policy.")
-def judge(run_directory: Path, slo: str | None, policy: str | None) -> int:
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", help="Of the table.")
+@JUNIT
+def judge(run_directory: Path, slo: str | None, policy: str | None, output: str, junit: Path | None) -> int:
     """Judge a finished run again, from what it measured; no server is needed."""
     from aftershock.console import table_text
     from aftershock.evidence import judge_again
+    from aftershock.files import write_text
+    from aftershock.report.junit import to_junit
     from aftershock.rundir import RunDirectory
 
-    judgement = judge_again(RunDirectory.existing(run_directory), slo=slo, policy=policy)
-    click.echo(table_text(judgement))
+    directory = RunDirectory.existing(run_directory)
+    judgement = judge_again(directory, slo=slo, policy=policy)
+    if junit is not None:
+        write_text(junit, to_junit(judgement, directory.path.name))
+    click.echo(table_text(judgement) if output == "text" else json.dumps(judgement.to_dict(), indent=2))
     return judgement.exit_code
 
 

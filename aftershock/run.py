@@ -33,6 +33,8 @@ class RunOptions:
     experiment: Experiment
     stack: StackSettings
     runs: Path
+    junit: Path | None = None
+    """Where the table is written as JUnit XML too."""
 
     def stack_settings(self) -> StackSettings:
         """The stack's settings with what the experiment decides of them: parts that are elsewhere are not started."""
@@ -72,7 +74,7 @@ def run(options: RunOptions, console: Console) -> ExitCode:
                 journal = follow(pipeline, place, directory, console)
         finally:
             gather(directory)
-    return conclude(directory, journal, console)
+    return conclude(directory, journal, console, options.junit)
 
 
 def tidy(runs: Path) -> list[str]:
@@ -141,13 +143,17 @@ def follow(pipeline: LocalPipeline, place: Place, directory: RunDirectory, conso
     return journal
 
 
-def conclude(directory: RunDirectory, journal: Journal, console: Console) -> ExitCode:
+def conclude(directory: RunDirectory, journal: Journal, console: Console, junit: Path | None = None) -> ExitCode:
     """Show the table and where the report is; the verdict's exit code, or that of what went wrong."""
+    from aftershock.report.junit import to_junit
+
     code = None
     if directory.verdict.exists():
         judgement = Judgement.from_dict(read_json(directory.verdict))
         console.text(table_text(judgement))
         code = judgement.exit_code
+        if junit is not None:
+            write_text(junit, to_junit(judgement, directory.path.name))
         if directory.report.exists():
             console.line("report", shown(directory.report))
     if journal.error is not None:

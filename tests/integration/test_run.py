@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -41,7 +42,8 @@ def rows(command: Command) -> dict[str, dict[str, Any]]:
 
 
 def test_pod_delete_shows_in_the_table(start: Start, slo: str) -> None:
-    command = start("run", fault="pod-delete", fault_parameters='{"CHAOS_INTERVAL": 3}', slo=slo, **SHORT)
+    given = {"fault_parameters": '{"CHAOS_INTERVAL": 3}', "junit": "table.xml"}
+    command = start("run", fault="pod-delete", slo=slo, **given, **SHORT)
     code = command.finish()
 
     assert code == 1, command.output + command.errors
@@ -62,8 +64,12 @@ def test_pod_delete_shows_in_the_table(start: Start, slo: str) -> None:
     assert "FAIL" in command.output and "report.html" in command.output
     assert_nothing_left(command)
 
-    again = judge_again(command.run)
+    junit = ElementTree.parse(command.runs.parent / "table.xml").getroot()
+    assert (junit.get("failures"), junit.get("errors")) == ("1", "0")
+    again = judge_again(command.run, "--format", "json", "--junit", "again.xml")
     assert again.returncode == 1, again.stderr
+    assert json.loads(again.stdout)["verdict"] == "FAIL"
+    assert (command.runs / "again.xml").read_text() == (command.runs.parent / "table.xml").read_text()
     assert (
         json.loads((command.run / "verdict.json").read_text())
         == Evidence.of_run(RunDirectory.existing(command.run)).judge().to_dict()

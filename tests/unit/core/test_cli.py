@@ -42,6 +42,14 @@ def test_render_prints_the_engine(tmp_path: Path) -> None:
     assert env["FORCE"] == "false"
 
 
+def test_a_run_that_came_to_nothing_is_an_error_in_junit(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").write_text("of the last run, which passed")
+    refused = aftershock("run", "--fault", "nonsense", "--junit", "junit.xml", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert '<error type="' in (tmp_path / "junit.xml").read_text()
+    assert "nonsense" in (tmp_path / "junit.xml").read_text()
+
+
 def test_render_takes_a_namespace_an_account_and_probes(tmp_path: Path) -> None:
     (tmp_path / "probes.yaml").write_text(PROBES)
     flags = ("--chaos-namespace", "litmus", "--service-account", "mine", "--probes", "probes.yaml")
