@@ -113,6 +113,7 @@ def options_of(file: Path | None, runs: Path, given: Mapping[str, Any]) -> RunOp
 @click.option("-f", "--file", type=click.Path(path_type=Path), help="Experiment as YAML; flags and environment win.")
 @click.option("--kfp-endpoint", default=None, metavar="URL", help="Check this Kubeflow Pipelines too.")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", help="Of the findings.")
+@click.option("--junit", type=click.Path(path_type=Path), expose_value=False, hidden=True, help="Of the run.")
 @RUNS
 @flags_of(Experiment, SET_BY_RUN)
 @flags_of(StackSettings, FROM_EXPERIMENT)

@@ -45,7 +45,7 @@ metadata:
   name: error-rate
   displayName: Error rate
   annotations:
-    aftershock.io/stop: "20"
+    aftershock.io/stop: "5"
     aftershock.io/stop-for: 2s
 spec:
   service: canary
@@ -181,7 +181,7 @@ def test_the_slo_watch_stops_the_fault(served: Scene, start: Start, tmp_path: Pa
     parameters = {"CHAOS_INTERVAL": "3", "PODS_AFFECTED_PERC": "100"}
     command = start(
         slo=str(tmp_path / "braked.yaml"),
-        chaos_s="20",
+        chaos_s="40",
         fault_parameters=json.dumps(parameters),
         confirm="blast-radius",
         request_timeout_s="2",
@@ -190,8 +190,8 @@ def test_the_slo_watch_stops_the_fault(served: Scene, start: Start, tmp_path: Pa
     outcome = document(command, "chaos_result.json")
     assert outcome["verdict"] == "Stopped", command.output + command.errors
     stop = outcome["stop"]
-    assert (stop["by"], stop["objective"], stop["bound"]) == ("slo-watch", "error-rate", 20.0)
-    assert stop["value"] > 20
+    assert (stop["by"], stop["objective"], stop["bound"]) == ("slo-watch", "error-rate", 5.0)
+    assert stop["value"] > 5
     assert 2 <= stop["seconds_to_stop"] < 60
     assert "stopping the fault" in command.output and "verified" in command.output
     assert code in (1, 3)
@@ -230,7 +230,7 @@ def test_litmus_itself_watches_the_stop_conditions(served: Scene, start: Start, 
         "--no-slo-watch",
         slo=str(tmp_path / "braked.yaml"),
         slo_probes="auto",
-        chaos_s="20",
+        chaos_s="40",
         fault_parameters=json.dumps(parameters),
         confirm="blast-radius",
         request_timeout_s="2",
