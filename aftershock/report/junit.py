@@ -7,6 +7,7 @@ had passed. Rows that only inform are skipped where they do not pass, since they
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from xml.etree import ElementTree
 
 from aftershock.slo.verdict import Judgement, Verdict, VerdictRow
@@ -18,27 +19,31 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def to_junit(judgement: Judgement, run_id: str) -> str:
     """A `testsuites` document with one suite, named after the run."""
     cases = [_case(row, judgement.fault) for row in judgement.rows]
-    counted = {tag: str(sum(case.find(tag) is not None for case in cases)) for tag in ("failure", "error", "skipped")}
-    counts = {"tests": str(len(cases)), "failures": counted["failure"], "errors": counted["error"]}
-    root = ElementTree.Element("testsuites", {"name": "aftershock", **counts})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": _text(run_id), **counts, "skipped": counted["skipped"]})
-    properties = ElementTree.SubElement(suite, "properties")
-    for name, value in (("verdict", judgement.verdict.value), ("policy", judgement.policy), ("fault", judgement.fault)):
-        ElementTree.SubElement(properties, "property", {"name": name, "value": _text(value)})
-    suite.extend(cases)
-    if judgement.notes:
-        ElementTree.SubElement(suite, "system-out").text = _text("\n".join(judgement.notes))
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    properties = {"verdict": judgement.verdict.value, "policy": judgement.policy, "fault": judgement.fault}
+    return _document(run_id, cases, properties, "\n".join(judgement.notes))
 
 
 def junit_of_failure(error: Exception) -> str:
     """The same for a run that came to no table: one case, which is an error."""
-    counts = {"tests": "1", "failures": "0", "errors": "1"}
-    root = ElementTree.Element("testsuites", {"name": "aftershock", **counts})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": "run", **counts, "skipped": "0"})
-    case = ElementTree.SubElement(suite, "testcase", {"classname": "run", "name": "the run itself"})
+    case = ElementTree.Element("testcase", {"classname": "run", "name": "the run itself"})
     ElementTree.SubElement(case, "error", {"type": type(error).__name__, "message": _text(str(error))})
+    return _document("run", [case], {}, "")
+
+
+def _document(suite_name: str, cases: list[ElementTree.Element], properties: Mapping[str, str], told: str) -> str:
+    counted = {tag: str(sum(case.find(tag) is not None for case in cases)) for tag in ("failure", "error", "skipped")}
+    counts = {"tests": str(len(cases)), "failures": counted["failure"], "errors": counted["error"]}
+    root = ElementTree.Element("testsuites", {"name": "aftershock", **counts})
+    suite = ElementTree.SubElement(
+        root, "testsuite", {"name": _text(suite_name), **counts, "skipped": counted["skipped"]}
+    )
+    if properties:
+        listed = ElementTree.SubElement(suite, "properties")
+        for name, value in properties.items():
+            ElementTree.SubElement(listed, "property", {"name": name, "value": _text(value)})
+    suite.extend(cases)
+    if told:
+        ElementTree.SubElement(suite, "system-out").text = _text(told)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
