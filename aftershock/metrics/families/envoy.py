@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aftershock.metrics.families.family import Family, Variant, begins
 from aftershock.metrics.families.measure import Level, Metric, Rate, good_of, p99_ms
-from aftershock.metrics.families.signal import Signal
+from aftershock.metrics.families.signal import INSIDE_THE_ENGINE, Signal
 
 _ANSWERS = "envoy_cluster_upstream_rq_xx"
 _OF_THE_SERVER = "a proxy does not know it; the server behind it may"
@@ -29,18 +29,6 @@ ENVOY = Family(
             },
         ),
     ),
-    missing={
-        signal: _OF_THE_SERVER
-        for signal in (
-            Signal.TTFT,
-            Signal.INTER_TOKEN,
-            Signal.QUEUE_TIME,
-            Signal.TOKENS,
-            Signal.CACHE_USAGE,
-            Signal.CACHE_HITS,
-            Signal.LORA,
-            Signal.SPECULATION,
-        )
-    },
+    missing=dict.fromkeys(INSIDE_THE_ENGINE, _OF_THE_SERVER),
     late=True,
 )

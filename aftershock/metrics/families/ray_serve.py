@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aftershock.metrics.families.family import Family, Variant, begins
 from aftershock.metrics.families.measure import Level, Metric, Rate, good_of, p99_ms
-from aftershock.metrics.families.signal import Signal
+from aftershock.metrics.families.signal import INSIDE_THE_ENGINE, Signal
 
 _NOT_ITS_OWN = 'route!~"/-/.*"'
 """Without the health checks and the list of routes."""
@@ -33,18 +33,6 @@ RAY_SERVE = Family(
             },
         ),
     ),
-    missing={
-        signal: _OF_THE_ENGINE
-        for signal in (
-            Signal.TTFT,
-            Signal.INTER_TOKEN,
-            Signal.QUEUE_TIME,
-            Signal.TOKENS,
-            Signal.CACHE_USAGE,
-            Signal.CACHE_HITS,
-            Signal.LORA,
-            Signal.SPECULATION,
-        )
-    },
+    missing=dict.fromkeys(INSIDE_THE_ENGINE, _OF_THE_ENGINE),
     late=True,
 )

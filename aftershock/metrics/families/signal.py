@@ -55,3 +55,16 @@ _ABOUT = {
 
 INSTEAD = {Signal.LATENCY_MEAN: Signal.LATENCY, Signal.QUEUE_TIME_MEAN: Signal.QUEUE_TIME}
 """What is of use only where the better one (the value) is not there."""
+
+
+INSIDE_THE_ENGINE = (
+    Signal.TTFT,
+    Signal.INTER_TOKEN,
+    Signal.QUEUE_TIME,
+    Signal.TOKENS,
+    Signal.CACHE_USAGE,
+    Signal.CACHE_HITS,
+    Signal.LORA,
+    Signal.SPECULATION,
+)
+"""What whoever passes requests on cannot see: only the engine that computes the answers can tell."""
